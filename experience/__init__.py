@@ -1,0 +1,1 @@
+"""Lessons and worked examples of earlier conversations, found again by similarity; it holds none yet."""

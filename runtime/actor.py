@@ -1,0 +1,46 @@
+"""Actor: stateless configuration with one method. One may serve a thousand conversations at once.
+
+What lives of it in a conversation is its entry in the directory, and what its `live` opens.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from .context import LiveContext, TurnContext
+from .post import Post
+
+
+class Actor(ABC):
+    """Subclass it, give it a name, write `receive`. There is nothing to register and nothing to initialise."""
+
+    name: str = ""
+    """Unique in a conversation; an instance may override it."""
+
+    subordinates: Sequence[Actor] = ()
+    """Roles that are started with this one, under it."""
+
+    @abstractmethod
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        """The answer to a post: `post.reply(…)`, or `post.forward(to=…)` to hand the request on.
+
+        None answers a post that was told; one that was asked fails with NoReply. Interrupted, this is cancelled, and
+        called again with the same post once everything it had asked for has ended. Raising fails this turn only.
+        """
+
+    def live(self, context: LiveContext) -> AbstractAsyncContextManager[object]:
+        """What must outlive attempts and turns, such as a kernel or a session; its value is `context.state`.
+
+        Override it with an async context manager. It is entered in the actor's own task before the first post and
+        left at the conversation's end, in reverse order of starting and within `closing` seconds. An interruption
+        never cancels it. If it ends by itself the turn fails with RoleFailed and it is opened anew, at most 3 times
+        in 60 s.
+        """
+        return _nothing()
+
+
+@asynccontextmanager
+async def _nothing() -> AsyncIterator[None]:
+    yield None

@@ -1,0 +1,197 @@
+"""The errors of callboard: one root, and a name that says whose fault it is and what to do.
+
+    CallboardError
+    ├── InvalidFile           a file, or data shaped like one, cannot be read
+    ├── DuplicateName         two actors under one name
+    ├── UnknownRole           nobody has this name
+    ├── AskCycle              the ask would wait for itself
+    ├── NoReply               the asked role returned None
+    ├── RequestRecalled       the asker stopped waiting
+    ├── AttemptEnded          the context belongs to an attempt that is over
+    ├── InsideTurn            the verb would wait for the turn it is called from
+    ├── RoleFailed            the asked role raised; its error is the ``__cause__``
+    ├── Missed                the words met nobody
+    ├── ConversationClosed    the conversation is gone
+    ├── RoundStopped          somebody stopped the round
+    └── BoardClosed           the board is gone
+
+The rule to know: an error keeps what it was made from as attributes, and survives pickle and copy with them.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class CallboardError(Exception):
+    """The root: catch it for everything that callboard raises of its own."""
+
+
+class InvalidFile(CallboardError):
+    """The file's fault: correct it where `path`, `line` and `key` point, as `remedy` says."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = None if path is None else fspath(path)
+        self.line = line
+        self.key = key
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        line = None if self.line is None else f"line {self.line}"
+        place = ", ".join(part for part in (self.path, line, self.key) if part)
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text}; do: {self.remedy}" if self.remedy else text
+
+
+class DuplicateName(CallboardError):
+    """The caller's fault: `first` and `second` say where both came from; rename one of them."""
+
+    def __init__(self, name: str, first: str, second: str) -> None:
+        super().__init__(name, first, second)
+        self.name = name
+        self.first = first
+        self.second = second
+
+    def __str__(self) -> str:
+        return f"two actors are called {self.name!r}: {self.first} and {self.second}; rename one of them"
+
+
+class UnknownRole(CallboardError):
+    """The caller's fault: nobody here is called `name`; check the spelling, or start the role first."""
+
+    def __init__(self, name: str, message: str | None = None) -> None:
+        super().__init__(name, message)
+        self.name = name
+        self.message = message or f"no role is called {name!r}"
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class AskCycle(CallboardError):
+    """The asker's fault: the last of `roles` waits for the first; tell instead, or ask somebody else."""
+
+    def __init__(self, roles: tuple[str, ...]) -> None:
+        super().__init__(roles)
+        self.roles = roles
+
+    def __str__(self) -> str:
+        asker, asked, *waiting = self.roles + self.roles[:1]
+        chain = "".join(f", which waits for {role}" for role in waiting)
+        return f"{asker} asked {asked}{chain}: no answer could ever come"
+
+
+class NoReply(CallboardError):
+    """The fault of `role`: asked with the post `post_id`, it returned None; let it return a reply."""
+
+    def __init__(self, role: str, post_id: str) -> None:
+        super().__init__(role, post_id)
+        self.role = role
+        self.post_id = post_id
+
+    def __str__(self) -> str:
+        return f"{self.role} was asked ({self.post_id}) and returned None; return post.reply(...)"
+
+
+class RequestRecalled(CallboardError):
+    """Nobody's fault: whoever asked `role` stopped waiting, so its work on `post_id` is not needed."""
+
+    def __init__(self, role: str, post_id: str) -> None:
+        super().__init__(role, post_id)
+        self.role = role
+        self.post_id = post_id
+
+    def __str__(self) -> str:
+        return f"the request to {self.role} ({self.post_id}) was recalled by its asker"
+
+
+class AttemptEnded(CallboardError):
+    """The role's fault: it used the context of an attempt that is over; use the one handed to `receive`."""
+
+    def __init__(self, role: str, attempt: int) -> None:
+        super().__init__(role, attempt)
+        self.role = role
+        self.attempt = attempt
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt} of {self.role} has ended; its context cannot be used any more"
+
+
+class InsideTurn(CallboardError):
+    """The role's fault: `verb` would wait for the turn that calls it; leave it to the host."""
+
+    def __init__(self, verb: str, role: str) -> None:
+        super().__init__(verb, role)
+        self.verb = verb
+        self.role = role
+
+    def __str__(self) -> str:
+        return f"{self.verb} was called from inside a turn of {self.role} and would wait for itself"
+
+
+class RoleFailed(CallboardError):
+    """The fault of `role` while it worked on `post_id`: see ``__cause__``, or ask somebody else."""
+
+    def __init__(self, role: str, post_id: str, cause: BaseException | None = None) -> None:
+        super().__init__(role, post_id)
+        self.role = role
+        self.post_id = post_id
+        if cause is not None:
+            self.__cause__ = cause
+
+    def __str__(self) -> str:
+        if self.__cause__ is None:
+            return f"{self.role} failed"
+        text = str(self.__cause__)
+        name = type(self.__cause__).__name__
+        return f"{self.role} failed: {name}: {text}" if text else f"{self.role} failed: {name}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions lose their __cause__ in pickle; here it is half of what the error says.
+        return type(self), (self.role, self.post_id, self.__cause__)
+
+
+class Missed(CallboardError):
+    """Nobody's fault: when the words `words_id` came, nothing ran that could read them; send them."""
+
+    def __init__(self, words_id: str) -> None:
+        super().__init__(words_id)
+        self.words_id = words_id
+
+    def __str__(self) -> str:
+        return f"the words {self.words_id} met nobody; send them to start a round"
+
+
+class ConversationClosed(CallboardError):
+    """The caller's fault, or time's: the conversation has ended; open one again."""
+
+    def __init__(self, message: str = "the conversation is closed") -> None:
+        super().__init__(message)
+
+
+class RoundStopped(CallboardError):
+    """Nobody's fault: somebody stopped the round for `reason`; its work so far is kept, send again."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the round was stopped: {self.reason}"
+
+
+class BoardClosed(CallboardError):
+    """The caller's fault, or time's: the board takes no more conversations; open another board."""
+
+    def __init__(self, message: str = "the board is closed") -> None:
+        super().__init__(message)

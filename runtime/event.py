@@ -1,0 +1,125 @@
+"""Events: what a host can watch of a conversation while it runs. Frozen values; they steer nothing.
+
+An event says what has already happened, in the step in which it happened. A name of a role, post or round is its name
+or id; the post itself travels only in `PostRecorded` and `DeadLetter`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .post import Post
+from .user_message import UserMessage
+
+WordsOutcome = Literal["seen", "told", "missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The root of all events, for `isinstance` and for annotations."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBegan(Event):
+    """A message of the user's has left the line and is being worked on."""
+
+    round: str
+    user_query: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnded(Event):
+    """The round's answer, or its error, is there; its receipts are settled."""
+
+    round: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptBegan(Event):
+    """A role begins to work on a post: `attempt` 1, or a later one after an interruption."""
+
+    role: str
+    post: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCut(Event):
+    """The scope of a running attempt was cancelled; what it had is recorded once it has unwound."""
+
+    role: str
+    post: str
+    attempt: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostRecorded(Event):
+    """Memory has the post. Everything that travels or is kept passes here once, in order."""
+
+    post: Post
+    round: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftGrew(Event):
+    """A role wrote a piece of text that is not recorded yet. These are the first to go when a buffer is full."""
+
+    role: str
+    post: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStarted(Event):
+    """The directory has a new role; its task starts with its first post."""
+
+    role: str
+    superior: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEnded(Event):
+    """A role has left the directory: its superior ended it, or it failed too often."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActorRestarted(Event):
+    """A role's lifetime ended by itself and is opened anew: `state` is new, the rounds stay."""
+
+    role: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordsAccepted(Event):
+    """The user's words are in memory's log; nothing has been cut for them yet."""
+
+    words: UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class WordsSettled(Event):
+    """What became of an intervention: a reached role read it, it lies in somebody's rounds, or it met nobody."""
+
+    words: str
+    outcome: WordsOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter(Event):
+    """A post that nobody will take, with the reason."""
+
+    post: Post
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventsDropped(Event):
+    """This reader was too slow: so many events are missing at this place."""
+
+    count: int

@@ -1,0 +1,124 @@
+"""Lifetime: one actor's task. It opens what `live` opens, serves the mailbox in it, and opens it anew if it breaks.
+
+The task is shielded from cancellations outside, so that what was opened is left in order; it ends when the mailbox is
+closed or `scope` is cancelled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from .actor import Actor
+from .attempt import single_error
+from .context import LiveContext
+from .directory import Entry
+from .errors import RoleFailed
+from .event import ActorEnded, ActorRestarted
+from .receive_loop import ReceiveLoop
+from .router import Router
+
+RESTARTS = 3
+RESTART_PERIOD = 60.0
+"""A lifetime is opened anew at most so often in so many seconds."""
+
+
+class Lifetime:
+    """Of one actor in one conversation; its task may end and start again while it is idle."""
+
+    __slots__ = ("_conversation", "_loop", "_restarts", "_router", "actor", "ended", "entry", "error", "scope")
+
+    def __init__(self, actor: Actor, entry: Entry, loop: ReceiveLoop, router: Router, conversation: str) -> None:
+        self.actor = actor
+        self.entry = entry
+        self._loop = loop
+        self._router = router
+        self._conversation = conversation
+        self._restarts: deque[float] = deque()
+        self.scope: trio.CancelScope | None = None
+        """Round the running task; None while there is none."""
+        self.ended: trio.Event | None = None
+        """Set when the task has ended, for those who wait for that."""
+        self.error: Exception | None = None
+        """What leaving `live` raised."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the actor keeps its task while idle: it has a `live` of its own."""
+        return type(self.actor).live is not Actor.live
+
+    def watch_end(self) -> trio.Event:
+        """An event that is set when the task has ended."""
+        if self.ended is None:
+            self.ended = trio.Event()
+        return self.ended
+
+    async def run(self, on_end: Callable[[Lifetime], None]) -> None:
+        """Lifetimes one after another, until the mailbox is closed or the actor has failed too often."""
+        scope = self.scope = trio.CancelScope(shield=True)
+        try:
+            with scope:
+                while (error := await self._live()) is not None and self._opens_anew(error):
+                    pass
+        finally:
+            if self.scope is scope:  # else the task was let go while idle, and a new one serves already
+                self.scope = None
+                self._fail_turn(RuntimeError(f"the task of {self.entry.name} was ended"))
+                on_end(self)
+
+    def let_go(self, start: Callable[[], None]) -> None:
+        """Ends the parked task in this step; the next post calls `start`."""
+        assert self.scope is not None, "only a running task is let go"
+        self.scope.cancel(reason="idle")
+        self.scope = None
+        self.entry.start = start
+
+    async def _live(self) -> Exception | None:
+        """One lifetime. None if the mailbox was closed; else why it ended before."""
+        entry = self.entry
+        if entry.mailbox.closed:
+            return None
+        context = LiveContext(self._conversation, entry.name, entry.superior)
+        try:
+            async with self.actor.live(context) as entry.state:
+                await self._loop.serve(self.actor, entry)
+        except Exception as error:
+            if not entry.mailbox.closed:
+                return single_error(error)
+            self.error = single_error(error)
+        if not entry.mailbox.closed:
+            return RuntimeError(f"the lifetime of {entry.name} ended by itself")
+        return None
+
+    def _opens_anew(self, error: Exception) -> bool:
+        """Fails the turn that the lifetime took down, or the post that brought it up; whether to go on."""
+        mailbox = self.entry.mailbox
+        if self.entry.turn is None and len(mailbox):
+            self.entry.turn = mailbox.get_nowait()
+        self._fail_turn(error)
+        now = trio.current_time()
+        self._restarts.append(now)
+        while self._restarts[0] < now - RESTART_PERIOD:
+            self._restarts.popleft()
+        if len(self._restarts) > RESTARTS:
+            self._give_up(error)
+        elif self._router.events.wanted:
+            self._router.events.publish(ActorRestarted(self.entry.name, f"{type(error).__name__}: {error}"))
+        return not mailbox.closed
+
+    def _fail_turn(self, error: Exception) -> None:
+        turn, self.entry.turn = self.entry.turn, None
+        if turn is not None and turn.state != "ended":
+            self._loop.fail(turn, error)
+
+    def _give_up(self, error: Exception) -> None:
+        """From now on every ask of this role raises."""
+        entry = self.entry
+        entry.failed = RoleFailed(entry.name, "", error)
+        for turn in self._router.turns_of(entry.name):
+            self._router.recall(turn, entry.failed)
+        entry.mailbox.close()
+        if self._router.events.wanted:
+            self._router.events.publish(ActorEnded(entry.name))

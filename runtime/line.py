@@ -1,0 +1,167 @@
+"""Line: the rounds of a conversation. One runs, the others stand in line, in the order of the calls.
+
+A round in line is held here: its post is made, recorded and put in the root's mailbox when the round begins, so no
+walk, cut or search for circles meets it before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from trio.lowlevel import ParkingLot
+
+from .directory import USER
+from .errors import CallboardError, ConversationClosed, RequestRecalled, RoundStopped
+from .event import RoundBegan, RoundEnded
+from .ids import Ids, current_ids
+from .json_value import frozen
+from .memory import Memory
+from .post import Marks, Post
+from .request import Request
+from .round import RoundState
+from .router import Router
+from .subscription import Publisher
+from .turn import Turn, current_turn
+
+
+class Line:
+    """Begins rounds and ends them; all in sync steps."""
+
+    def __init__(self, root: str, router: Router, memory: Memory, ids: Ids) -> None:
+        self._root = root
+        self._ids = ids
+        self._router = router
+        self._memory = memory
+        self._current: Request | None = None
+        self._turn: Turn | None = None
+        """The running round's turn; None once it is over and only others are awaited."""
+        self._result: Post | Exception | None = None
+        self._breaking = False
+        """Whether the round ends with an error, once all that runs has ended."""
+        self._waiting: deque[Request] = deque()
+        self._idle = ParkingLot()
+        self.replies: Publisher[Post] = Publisher()
+        """Each round's last post to the user."""
+        self.on_began: Callable[[Request], None] = lambda request: None
+        self.on_idle: Callable[[], None] = lambda: None
+
+    @property
+    def current(self) -> Request | None:
+        """The request whose round runs; None also while only told work goes on."""
+        return self._current if self._turn is not None else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs, told work included, and nothing stands in line."""
+        return self._current is None and not self._waiting and not self._router.turns
+
+    async def wait_idle(self) -> None:
+        """Until `idle`. Cancelled: nothing happens to the work."""
+        while not self.idle:
+            await self._idle.park()
+
+    def add(self, request: Request) -> None:
+        """Begins the request's round if none runs, else puts it in line."""
+        if self._router.closed:
+            request.end(ConversationClosed())
+        else:
+            self._waiting.append(request)
+            self._begin_next()
+
+    def abandon(self, request: Request) -> None:
+        """Nobody waits for this request any more: out of the line, or its work is recalled."""
+        if request in self._waiting:
+            self._waiting.remove(request)
+            request.end(ConversationClosed("the request was withdrawn before its round began"))
+            self._look_if_idle()
+        elif request is self._current and self._turn is not None:
+            self._router.recall(self._turn)
+
+    def break_off(self, error: Exception) -> None:
+        """Ends all that nobody waits for but the user: told work failed, or the round did."""
+        self._breaking = self._current is not None
+        for turn in list(self._router.turns):
+            if turn.asker is None:
+                self._router.recall(turn, error)
+
+    def close(self) -> None:
+        """Ends everything with ConversationClosed, what stands in line too."""
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            request.end(ConversationClosed())
+        self.break_off(ConversationClosed())
+        self._look_if_idle()
+
+    def turn_ended(self, turn: Turn) -> None:
+        """Follows the round's turn; ends the round once its work has."""
+        if turn is self._turn:
+            self._turn = turn.successor
+            if self._turn is None:
+                self._root_ended(turn)
+        if self._result is not None and not (self._breaking and self._router.turns):
+            self._end(self._result)
+            self._begin_next()
+        self._look_if_idle()
+
+    def _root_ended(self, turn: Turn) -> None:
+        assert turn.result is not None, "the user is owed an answer"
+        self._result = turn.result
+        if turn.account is not None:
+            self.replies.publish(turn.account)
+        if isinstance(turn.result, Exception) and not turn.recalled:
+            self.break_off(turn.result)
+
+    def _begin_next(self) -> None:
+        while self._current is None and self._waiting and not self._router.closed:
+            self._begin(self._waiting.popleft())
+
+    def _begin(self, request: Request) -> None:
+        words = request.words
+        self._current = request
+        request.variables.run(current_ids.set, self._ids)
+        request.round = self._ids.create("round")
+        self._memory.begin_round(request.round, words.message)
+        if self._router.events.wanted:
+            self._router.events.publish(RoundBegan(request.round, words.message))
+        marks = Marks(words=words.id, system_message=words.system_message, extra=frozen(words.extra))
+        post = Post.create(words.message, USER, self._root, words.attachments, marks=marks)
+        outer = request.variables.get(current_turn)
+        turn = Turn(post, None, request.variables, foreground=True)
+        turn.outer = outer
+        self.on_began(request)
+        try:
+            entry = self._router.open(turn)
+        except CallboardError as error:
+            self._refuse(post, error)
+        else:
+            self._turn = turn
+            self._router.admit(turn, entry)
+
+    def _refuse(self, post: Post, error: CallboardError) -> None:
+        """The root has failed for good: the round ends before it has begun."""
+        answer = post.reply(str(error), kind="error")
+        self._router.record(post)
+        self._router.record(answer)
+        self.replies.publish(answer)
+        self._end(error)
+
+    def _end(self, result: Post | Exception) -> None:
+        request, self._current, self._result, self._breaking = self._current, None, None, False
+        assert request is not None and request.round is not None, "a round that ends has begun"
+        state = _state(result)
+        self._memory.end_round(state)
+        if self._router.events.wanted:
+            self._router.events.publish(RoundEnded(request.round, state))
+        request.end(result)
+
+    def _look_if_idle(self) -> None:
+        if self.idle:
+            self._idle.unpark_all()
+            self.on_idle()
+
+
+def _state(result: Post | Exception) -> RoundState:
+    if isinstance(result, Post):
+        return "finished"
+    return "stopped" if isinstance(result, ConversationClosed | RequestRecalled | RoundStopped) else "failed"

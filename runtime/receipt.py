@@ -1,0 +1,163 @@
+"""Receipt: what became of the user's words. `Words` is the state, kept by the runtime; `Receipt` lets a host read it.
+
+Names of roles stand innermost first. They change only when words are aimed again, and are final once `seen` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import trio
+from trio.lowlevel import ParkingLot
+
+from .errors import Missed
+from .event import WordsOutcome
+from .post import Post
+from .request import Request
+from .user_message import UserMessage
+
+Action = Literal["started", "intervened", "waiting", "missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The work that an intervention ended."""
+
+    posts: tuple[Post, ...]
+    """What was kept of it, in the order in which it was recorded: partial posts, finished replies, "not started"."""
+    errors: tuple[Exception, ...]
+    """What clean-up raised; each is recorded as an error post too."""
+
+
+class Words:
+    """One message of the user's on its way: whom it was aimed at, who has it, who has read it."""
+
+    def __init__(self, message: UserMessage, level: int = 1, role: str | None = None) -> None:
+        if not isinstance(level, int) or isinstance(level, bool) or level == 0:
+            raise ValueError(f"broadcast_level is a whole number other than 0, not {level!r}")
+        self.message = message
+        self.level = level
+        self.role = role
+        self.fallback: Request | None = None
+        """The round that they become if they meet nobody."""
+        self.action: Action = "missed"
+        self.reached: dict[str, None] = {}
+        self.interrupted: dict[str, None] = {}
+        self.recalled: dict[str, None] = {}
+        self.told: dict[str, None] = {}
+        self.spared: dict[str, None] = {}
+        self.placed: set[str] = set()
+        """Roles whose rounds hold the words."""
+        self.seen_by: set[str] = set()
+        """Reached roles that read them, from memory or `user_words`."""
+        self.leaving = 0
+        """Turns that were cut or recalled for these words and have not ended their attempt."""
+        self.kept: list[Post] = []
+        self.errors: list[Exception] = []
+        self.settled: WordsOutcome | None = None
+        self.request: Request | None = None
+        """The round whose answer these words are part of."""
+        self.receipt = Receipt(self)
+        self._changed = ParkingLot()
+
+    @property
+    def id(self) -> str:
+        """The message's id."""
+        return self.message.id
+
+    def changed(self) -> None:
+        """Lets those who wait look again."""
+        self._changed.unpark_all()
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Until `condition` holds; looked at whenever something changes. Always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not condition():
+            await self._changed.park()
+
+    def outcome(self) -> WordsOutcome:
+        """What has become of them up to now; exactly one of three."""
+        if self.seen_by:
+            return "seen"
+        return "told" if self.placed else "missed"
+
+
+class Receipt:
+    """What a host holds of its words. Reading it steers nothing; waiting on it can be cancelled freely."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    @property
+    def id(self) -> str:
+        """The id of the message; the same id given again returns this receipt."""
+        return self._words.id
+
+    @property
+    def action(self) -> Action:
+        """What was done: a round started, an intervention made, the words put in line, or nobody met."""
+        return self._words.action
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The roles at which the words were aimed."""
+        return tuple(self._words.reached)
+
+    @property
+    def interrupted(self) -> tuple[str, ...]:
+        """The roles whose attempt was cut and that try again with the words."""
+        return tuple(self._words.interrupted)
+
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The roles whose work was ended because their asker starts again."""
+        return tuple(self._words.recalled)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The reached roles that had nothing running to cut: the words lie in their rounds."""
+        return tuple(self._words.told)
+
+    @property
+    def spared(self) -> tuple[str, ...]:
+        """Roles that work on something nobody waits for, and go on."""
+        return tuple(self._words.spared)
+
+    async def recorded(self) -> None:
+        """Returns once the words are in memory's log; they are from the call on."""
+        await trio.lowlevel.checkpoint()
+
+    async def stopped(self) -> Stopped:
+        """What was kept of the work that these words ended, once all of it has unwound."""
+        words = self._words
+        await words.wait_until(lambda: not words.leaving)
+        return Stopped(tuple(words.kept), tuple(words.errors))
+
+    async def seen(self) -> bool:
+        """True once a reached role has read the words; False if the round ended before: they were told or missed."""
+        words = self._words
+        await words.wait_until(lambda: bool(words.seen_by) or words.settled is not None)
+        return bool(words.seen_by)
+
+    async def reply(self) -> Post:
+        """The answer of the round that took the words. Raises what `send` raises, and Missed if no round did.
+
+        Cancelled: the round goes on.
+        """
+        await trio.lowlevel.checkpoint()
+        while (request := self._words.request) is not None:
+            await request.wait_ended()
+            if self._words.request is request:
+                return request.unwrap()
+        raise Missed(self.id)
+
+    def __repr__(self) -> str:
+        words = self._words
+        groups = ("reached", "interrupted", "recalled", "told", "spared")
+        parts = [f"{name} {', '.join(names)}" for name in groups if (names := getattr(words, name))]
+        fate = words.settled or ("seen" if words.seen_by else "open")
+        return f"<Receipt {self.id}: {'; '.join([words.action, *parts, fate])}>"

@@ -1,0 +1,48 @@
+"""Request: one message of the user's that is, or will be, a round. It stands in line, runs, and ends once."""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+
+import trio
+
+from .post import Post
+from .user_message import UserMessage
+
+
+class Request:
+    """Ends with the reply, or with the error that `send` raises."""
+
+    __slots__ = ("_ended", "_result", "round", "variables", "words")
+
+    def __init__(self, words: UserMessage) -> None:
+        self.words = words
+        self.variables = contextvars.copy_context()
+        """The host's context variables, in which the round runs."""
+        self.round: str | None = None
+        """The id of its round, once that has begun."""
+        self._result: Post | Exception | None = None
+        self._ended = trio.Event()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the round is over."""
+        return self._ended.is_set()
+
+    def end(self, result: Post | Exception) -> None:
+        """The outcome is there; wakes all that wait for it."""
+        self._result = result
+        self._ended.set()
+
+    async def wait_ended(self) -> None:
+        """Until the round is over. Cancelled: nothing happens to the round."""
+        await self._ended.wait()
+
+    def unwrap(self) -> Post:
+        """The reply; raises the round's error. Many may wait, so each gets an exception of its own."""
+        if isinstance(self._result, Post):
+            return self._result
+        assert self._result is not None, "unwrapped before its end"
+        error = copy.copy(self._result)
+        raise error from self._result.__cause__

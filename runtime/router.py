@@ -1,0 +1,237 @@
+"""Router: how a post travels, and how a request is taken back. Everything here but waiting is one sync step."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+
+import trio
+
+from .directory import Directory, Entry
+from .errors import AskCycle, ConversationClosed, RequestRecalled
+from .event import AttemptCut, DeadLetter, Event
+from .post import Post
+from .server import Server
+from .subscription import Publisher
+from .turn import Turn
+
+DEAD_LETTERS_KEPT = 1000
+
+
+class Router:
+    """Knows every turn that is not over. `on_ended` is called in the step in which one ends."""
+
+    def __init__(self, directory: Directory, record: Callable[[Post], None], events: Publisher[Event]) -> None:
+        self.directory = directory
+        self.record = record
+        """Adds a post to memory. No wake, no checkpoint."""
+        self.events = events
+        self.servers: dict[str, Server] = {}
+        """The runtime's own actors, memory and supervisor."""
+        self.turns: dict[Turn, None] = {}
+        """Every turn that is not over, in the order of their beginning."""
+        self.on_ended: Callable[[Turn], None] = lambda turn: None
+        self.dead_letters: deque[DeadLetter] = deque(maxlen=DEAD_LETTERS_KEPT)
+        self.tell_timeout = 5.0
+        self.closed = False
+
+    async def ask(self, post: Post, asker: Turn) -> Post:
+        """Delivers, waits, returns the reply.
+
+        Cancelled: the request is recalled in the same step, and this waits until the work for it has ended. Raises
+        UnknownRole, AskCycle, ConversationClosed, and as what the work ended: NoReply, RoleFailed, RequestRecalled.
+        """
+        turn = Turn(post, asker, copy_context(), foreground=asker.foreground)
+        turn.outer = asker.outer
+        entry = self.open(turn)
+        try:
+            try:
+                self._put_nowait(turn, entry)
+            except trio.WouldBlock:
+                await entry.mailbox.put(turn.post.id, turn)
+            while turn.state != "ended" or turn.successor is not None:
+                turn = turn.successor or turn
+                await turn.wait_ended()
+        except BaseException:
+            turn = _latest(turn)
+            await self._abandon(turn)
+            raise
+        if isinstance(turn.result, Post):
+            return turn.result
+        assert turn.result is not None, "an ask ends with a post or an error"
+        raise turn.result
+
+    async def tell(self, post: Post, teller: Turn) -> None:
+        """Delivers and goes on; a checkpoint only if the mailbox is full. No room in time: a dead letter."""
+        turn = Turn(post, None, copy_context(), foreground=False)
+        turn.outer = teller.outer
+        entry = self.open(turn)
+        try:
+            self._put_nowait(turn, entry)
+        except trio.WouldBlock:
+            await self._wait_to_tell(turn, entry)
+
+    def open(self, turn: Turn) -> Entry:
+        """Registers the turn, records its post. Raises UnknownRole, AskCycle, RoleFailed, ConversationClosed."""
+        if self.closed:
+            raise ConversationClosed
+        entry = self.directory.find(turn.post.send_to)
+        if entry.failed is not None:
+            raise copy.copy(entry.failed)
+        self._refuse_cycle(turn, entry)
+        self.turns[turn] = None
+        if turn.asker is not None:
+            turn.asker.waits[turn] = None
+        self.record(turn.post)
+        return entry
+
+    def admit(self, turn: Turn, entry: Entry) -> None:
+        """Puts the post in its mailbox though that may be full: a round's first post, or one that was handed on."""
+        self._prepare(entry, turn)
+        entry.mailbox.admit(turn.post.id, turn)
+        if entry.start is not None:
+            entry.start()
+
+    def hand_on(self, turn: Turn, post: Post) -> Turn:
+        """The new turn takes this one's place in its asker's waits. Raises what `open` raises, and nothing is changed.
+
+        Told: it is told on.
+        """
+        successor = Turn(post, turn.asker, turn.variables.copy(), foreground=turn.foreground)
+        successor.answer_to = turn.answer_to if turn.asked else post.send_from
+        successor.outer = turn.outer
+        entry = self.open(successor)
+        turn.successor = successor
+        turn.account = post
+        self.admit(successor, entry)
+        return successor
+
+    def recall(self, turn: Turn, error: Exception | None = None) -> list[Turn]:
+        """Ends the work for a request that nobody waits for any more, and all below it; gives the turns it ended."""
+        if turn.state == "ended":
+            return []
+        turn.end_error = turn.end_error or error
+        if turn.state == "running":
+            first, turn.recalled = not turn.recalled, True
+            if first or error:
+                return self.interrupt(turn, "recalled")
+            return [turn, *self._recall_below(turn)]
+        turn.recalled = True
+        self.directory.entry_of(turn.role).mailbox.recall(turn.post.id)
+        if turn.asked:
+            turn.account = turn.post.reply(state="not_started")
+            self.record(turn.account)
+        else:
+            self.dead_letter(turn.post, "recalled before it was begun")
+        self.finish(turn, turn.end_error or RequestRecalled(turn.role, turn.post.id))
+        return [turn]
+
+    def interrupt(self, turn: Turn, reason: str) -> list[Turn]:
+        """Cuts the attempt; what it waits for is recalled in the same step. Gives all turns cut, outermost first.
+
+        Cancelling goes from the outside in: an asker must be cancelled before a recalled request could wake it.
+        Recording goes from the inside out, as each attempt ends.
+        """
+        turn.interrupt(reason)
+        if self.events.wanted:
+            self.events.publish(AttemptCut(turn.role, turn.post.id, turn.attempts, reason))
+        return [turn, *self._recall_below(turn)]
+
+    def finish(self, turn: Turn, result: Post | Exception | None) -> None:
+        """In one step: the turn is over, its asker is woken, and whoever follows turns is told."""
+        del self.turns[turn]
+        turn.end(result)
+        if turn.recalled and turn.end_error is None and isinstance(result, Post):
+            self.dead_letter(result, "nobody waited for it any more")
+        self.on_ended(turn)
+
+    def dead_letter(self, post: Post, reason: str) -> None:
+        """Keeps a post that nobody will take where a host can look at it."""
+        letter = DeadLetter(post, reason)
+        self.dead_letters.append(letter)
+        if self.events.wanted:
+            self.events.publish(letter)
+
+    def turns_of(self, role: str) -> list[Turn]:
+        """The turns of one role, the running one first."""
+        turns = [turn for turn in self.turns if turn.role == role]
+        return sorted(turns, key=lambda turn: turn.state != "running")
+
+    def _recall_below(self, turn: Turn) -> list[Turn]:
+        return [cut for below in list(turn.waits) for cut in self.recall(below)]
+
+    def _put_nowait(self, turn: Turn, entry: Entry) -> None:
+        self._prepare(entry, turn)
+        entry.mailbox.put_nowait(turn.post.id, turn)
+        if entry.start is not None:
+            entry.start()
+
+    async def _wait_to_tell(self, turn: Turn, entry: Entry) -> None:
+        try:
+            with trio.move_on_after(self.tell_timeout):
+                return await entry.mailbox.put(turn.post.id, turn)
+        except BaseException:
+            self._bury(turn, f"{turn.post.send_from} was interrupted before there was room")
+            raise
+        self._bury(turn, f"the mailbox of {turn.role} was full for {self.tell_timeout} s")
+
+    def _prepare(self, entry: Entry, turn: Turn) -> None:
+        # A task runs its next step in what `context` then is. Set while the receiver is parked it costs nothing;
+        # set by the receiver itself it would take effect only after one more trip through the scheduler.
+        if entry.mailbox.receiver is not None:
+            entry.mailbox.receiver.context = turn.variables
+
+    async def _abandon(self, turn: Turn) -> None:
+        if turn.state == "ended":
+            if isinstance(turn.result, Post):
+                self.dead_letter(turn.result, "its asker had stopped waiting")
+            return
+        self.recall(turn)
+        with trio.CancelScope(shield=True):
+            await turn.wait_ended()
+
+    def _bury(self, turn: Turn, reason: str) -> None:
+        if turn.state == "queued":
+            self.directory.entry_of(turn.role).mailbox.recall(turn.post.id)
+            self.finish(turn, None)
+            self.dead_letter(turn.post, reason)
+
+    def _refuse_cycle(self, turn: Turn, entry: Entry) -> None:
+        """A queued turn waits for its actor's running one; a circle through `turn.asker` would never end."""
+        if turn.asker is None or entry.turn is None:
+            return
+        above: dict[Turn, Turn | None] = {entry.turn: None}
+        look = [entry.turn]
+        while look:
+            at = look.pop()
+            if at is turn.asker:
+                raise AskCycle((turn.asker.role, *_path(at, above)[:-1]))
+            for below in self._waited_for(at):
+                if below not in above:
+                    above[below] = at
+                    look.append(below)
+
+    def _waited_for(self, turn: Turn) -> list[Turn]:
+        running = self.directory.entry_of(turn.role).turn
+        if turn.state == "queued" and running is not None:
+            return [running]
+        return list(turn.waits)
+
+
+def _latest(turn: Turn) -> Turn:
+    while turn.successor is not None:
+        turn = turn.successor
+    return turn
+
+
+def _path(turn: Turn, above: dict[Turn, Turn | None]) -> tuple[str, ...]:
+    """The roles from the one that was asked down to `turn`; a queued turn and the one before it are one role."""
+    roles = [turn.role]
+    at = above[turn]
+    while at is not None:
+        if at.role != roles[-1]:
+            roles.append(at.role)
+        at = above[at]
+    return tuple(reversed(roles))

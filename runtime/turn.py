@@ -1,0 +1,141 @@
+"""Turn: the work for one post. Queued, then running attempt by attempt, then ended: and the handle its asker waits on.
+
+Turns that wait for one another form the tree that interventions walk: `asker` points up, `waits` down.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Literal
+
+import trio
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
+
+from .draft import Draft
+from .post import Post
+from .receipt import Words
+
+TurnState = Literal["queued", "running", "ended"]
+current_turn: ContextVar[Turn | None] = ContextVar("callboard_turn", default=None)
+"""The turn in which code runs, inherited by a role's own tasks and threads."""
+_ENDED = contextvars.Context()
+"""Stands for the variables of every turn that is over."""
+
+
+class Turn:
+    """Made by who asks or tells; changed by the router, the attempt and interventions, in sync steps."""
+
+    __slots__ = (
+        "_waiting",
+        "account",
+        "answer_to",
+        "asker",
+        "attempts",
+        "causes",
+        "cut",
+        "draft",
+        "end_error",
+        "foreground",
+        "heard",
+        "outer",
+        "pending",
+        "post",
+        "recalled",
+        "result",
+        "scope",
+        "state",
+        "successor",
+        "variables",
+        "waits",
+    )
+
+    def __init__(self, post: Post, asker: Turn | None, variables: contextvars.Context, *, foreground: bool) -> None:
+        self.post = post
+        self.asker = asker
+        self.answer_to = asker.post.send_to if asker is not None else post.send_from
+        """The name to which the reply goes; a forwarded request's first asker."""
+        self.foreground = foreground
+        """Whether the round's answer waits for it; what was told, and all below, runs beside."""
+        self.variables = variables
+        """The context variables in which it runs: the asker's."""
+        self.outer: Turn | None = None
+        """The turn of another conversation from which this one's round was sent."""
+        self.waits: dict[Turn, None] = {}
+        self.state: TurnState = "queued"
+        self.attempts = 0
+        self.cut = False
+        """Whether the running attempt was cancelled."""
+        self.recalled = False
+        """Whether nobody waits any more: it must end, and start nothing."""
+        self.end_error: Exception | None = None
+        """What its asker gets if it is recalled while the asker waits."""
+        self.scope: trio.CancelScope | None = None
+        self.draft: Draft | None = None
+        self.pending: tuple[Words, ...] = ()
+        """Words to be recorded when the attempt has ended, in order of acceptance."""
+        self.heard: tuple[Words, ...] = ()
+        """Words that were recorded for this turn."""
+        self.causes: tuple[Words, ...] = ()
+        """Words for which the running attempt was cut or recalled."""
+        self.account: Post | None = None
+        """The post that was recorded as this request's outcome."""
+        self.result: Post | Exception | None = None
+        self.successor: Turn | None = None
+        """The turn that took this one's place when the request was handed on."""
+        self._waiting: tuple[Task, ...] = ()
+        variables.run(current_turn.set, self)
+
+    @property
+    def role(self) -> str:
+        """The name of the actor that works on it."""
+        return self.post.send_to
+
+    @property
+    def asked(self) -> bool:
+        """Whether anybody waits for an answer: an asker, or the user."""
+        return self.asker is not None or self.foreground
+
+    def begin(self) -> trio.CancelScope:
+        """The next attempt, in a scope of its own that is never used again."""
+        self.state = "running"
+        self.attempts += 1
+        self.cut = False
+        self.draft = None
+        self.scope = scope = trio.CancelScope()
+        return scope
+
+    def interrupt(self, reason: str) -> None:
+        """The running attempt ends at its next checkpoint."""
+        if self.scope is not None:
+            self.cut = True
+            self.scope.cancel(reason=reason)
+
+    def end(self, result: Post | Exception | None) -> None:
+        """In one step: the turn is over, its asker no longer waits for it, and is woken."""
+        self.state = "ended"
+        self.result = result
+        if self.asker is not None:
+            self.asker.waits.pop(self, None)
+        # The variables hold the turn, for `current_turn`: without this only the collector could free either.
+        self.variables = _ENDED
+        waiting, self._waiting = self._waiting, ()
+        for task in waiting:
+            reschedule(task)
+
+    async def wait_ended(self) -> None:
+        """Until it is over; no checkpoint if it is. Cancelled: nothing happens to the turn."""
+        if self.state == "ended":
+            return
+        task = current_task()
+
+        def abort(_: Callable[[], None]) -> Abort:
+            self._waiting = tuple(other for other in self._waiting if other is not task)
+            return Abort.SUCCEEDED
+
+        self._waiting = (*self._waiting, task)
+        await wait_task_rescheduled(abort)
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.role} {self.post.id} {self.state} attempt {self.attempts}>"

@@ -1,0 +1,1 @@
+"""Tests of callboard, one module for each module of the source."""
