@@ -51,13 +51,11 @@ class Router:
                 self._put_nowait(turn, entry)
             except trio.WouldBlock:
                 await entry.mailbox.put(turn.post.id, turn)
-            while turn.state != "ended" or turn.successor is not None:
-                turn = turn.successor or turn
-                await turn.wait_ended()
+            await turn.wait_ended()
         except BaseException:
-            turn = _latest(turn)
-            await self._abandon(turn)
+            await self._abandon(turn.latest)
             raise
+        turn = turn.latest
         if isinstance(turn.result, Post):
             return turn.result
         assert turn.result is not None, "an ask ends with a post or an error"
@@ -103,7 +101,7 @@ class Router:
         successor.answer_to = turn.answer_to if turn.asked else post.send_from
         successor.outer = turn.outer
         entry = self.open(successor)
-        turn.successor = successor
+        turn.hand_on(successor)
         turn.account = post
         self.admit(successor, entry)
         return successor
@@ -218,12 +216,6 @@ class Router:
         if turn.state == "queued" and running is not None:
             return [running]
         return list(turn.waits)
-
-
-def _latest(turn: Turn) -> Turn:
-    while turn.successor is not None:
-        turn = turn.successor
-    return turn
 
 
 def _path(turn: Turn, above: dict[Turn, Turn | None]) -> tuple[str, ...]:

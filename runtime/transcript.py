@@ -36,7 +36,6 @@ class Transcript:
     def __post_init__(self) -> None:
         if taken := KNOWN_KEYS.intersection(self.extra):
             raise ValueError(f"extra holds keys that are fields: {', '.join(sorted(taken))}")
-        object.__setattr__(self, "rounds", tuple(self.rounds))
         object.__setattr__(self, "plugins", tuple(freeze(plugin, "plugin") for plugin in self.plugins))
         object.__setattr__(self, "roles", _all_roles(self.roles, self.rounds))
         object.__setattr__(self, "extra", FrozenMapping(self.extra))

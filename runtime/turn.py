@@ -124,17 +124,35 @@ class Turn:
         for task in waiting:
             reschedule(task)
 
+    @property
+    def latest(self) -> Turn:
+        """The turn that has this one's place now: itself, unless its request was handed on."""
+        turn = self
+        while turn.successor is not None:
+            turn = turn.successor
+        return turn
+
+    def hand_on(self, successor: Turn) -> None:
+        """The successor takes over who waits. Nobody is woken: a task that is awake cannot be cancelled in this step,
+
+        and would get the error of a request that is recalled together with it.
+        """
+        self.successor = successor
+        successor._waiting, self._waiting = self._waiting, ()
+
     async def wait_ended(self) -> None:
-        """Until it is over; no checkpoint if it is. Cancelled: nothing happens to the turn."""
-        if self.state == "ended":
+        """Until it, and what it was handed on to, is over; no checkpoint if so. Cancelled: nothing happens to it."""
+        turn = self.latest
+        if turn.state == "ended":
             return
         task = current_task()
 
         def abort(_: Callable[[], None]) -> Abort:
-            self._waiting = tuple(other for other in self._waiting if other is not task)
+            holder = turn.latest
+            holder._waiting = tuple(other for other in holder._waiting if other is not task)
             return Abort.SUCCEEDED
 
-        self._waiting = (*self._waiting, task)
+        turn._waiting = (*turn._waiting, task)
         await wait_task_rescheduled(abort)
 
     def __repr__(self) -> str:

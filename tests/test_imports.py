@@ -23,7 +23,7 @@ LAYERS = {
     4: "tool context actor",
     5: "reach intervention memory attempt receive_loop lifetime",
     6: "supervisor line",
-    7: "conversation opening board testing",
+    7: "conversation opening board referee testing",
 }
 
 # Folders of runtime that bring a library of their own. They may import every row; no row imports them,

@@ -71,6 +71,10 @@ def test_a_reply_may_be_of_another_kind_and_state() -> None:
     assert isinstance(reply.marks.extra, FrozenMapping)
 
 
+def test_a_reply_without_a_message_has_an_empty_one() -> None:
+    assert POST.reply(None).message == ""
+
+
 def test_a_forward_hands_the_same_content_to_a_third_role() -> None:
     post = POST.forward("Writer")
     assert (post.send_from, post.send_to, post.message) == ("Planner", "Writer", "hello")

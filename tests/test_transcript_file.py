@@ -63,6 +63,12 @@ def test_both_writers_write_the_same_and_both_readers_read_it_back(name: str) ->
 
 
 @both_dumpers
+@pytest.mark.parametrize(("text", "yaml_text"), [("a\nb", '"a\\nb"'), ("é", '"\\xE9"'), ("a b", "a b"), ("1", "'1'")])
+def test_text_beyond_a_line_of_ascii_is_written_escaped_in_one_line(text: str, yaml_text: str, dumper: Any) -> None:
+    assert dump({"a": text}, dumper).decode() == f"a: {yaml_text}\n"
+
+
+@both_dumpers
 def test_a_long_line_stays_one_line(dumper: Any) -> None:
     text = "word \x85" * 50_000
     written = dump({"a": text}, dumper)

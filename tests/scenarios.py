@@ -1,0 +1,326 @@
+"""Conversations to be interrupted: each shape of work that the invariants must survive.
+
+Models wait on a bell that wakes all of them in one step, ten times a second: only a wait that is rescheduled can finish
+at the tick at which it is cancelled, and that tick is what the invariants are about.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from callboard.runtime.actor import Actor
+from callboard.runtime.context import LiveContext, TurnContext
+from callboard.runtime.conversation import Conversation
+from callboard.runtime.errors import AskCycle, CallboardError, ConversationClosed, NoReply, RoleFailed
+from callboard.runtime.memory import get_role_rounds
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.options import ConversationOptions
+from callboard.runtime.post import Post
+from callboard.runtime.testing import Scenario, Watch
+
+class Bell:
+    """Rings ten times a virtual second, for all roles of a run."""
+
+    def __init__(self) -> None:
+        self._next = trio.Event()
+
+    async def ring(self) -> None:
+        self._next = trio.Event()
+        while True:
+            await trio.sleep(0.1)
+            rung, self._next = self._next, trio.Event()
+            rung.set()
+
+    async def wait(self) -> None:
+        await self._next.wait()
+
+
+the_bell = Bell()
+
+
+async def ringing(times: int = 1) -> None:
+    """Waits for so many rings."""
+    for _ in range(times):
+        await the_bell.wait()
+
+
+async def heard(context: TurnContext) -> list[str]:
+    """What the user said to this role in the middle of work, as its rounds in memory have it."""
+    rounds = await get_role_rounds(context, context.role)
+    posts = [post for round_ in rounds for post in round_.post_list]
+    return [post.message for post in posts if post.marks.kind == "intervention"]
+
+
+class Worker(Actor):
+    """Streams pieces into its draft, records the whole, and answers with what it heard."""
+
+    def __init__(self, name: str = "worker", pieces: int = 3) -> None:
+        self.name = name
+        self.pieces = pieces
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        words = await heard(context)
+        await self.work(context)
+        return post.reply(f"{self.name}{words}")
+
+    async def work(self, context: TurnContext) -> None:
+        for number in range(self.pieces):
+            await ringing()
+            context.draft.write(f"{context.role} {context.attempt}.{number};")
+        text = context.draft.take()
+        context.record(text)
+
+
+class LateWorker(Worker):
+    """Writes, and records, while it cleans up for five seconds."""
+
+    async def work(self, context: TurnContext) -> None:
+        try:
+            await super().work(context)
+        except trio.Cancelled:
+            context.draft.write("late;")
+            with trio.CancelScope(shield=True, relative_deadline=6):
+                await trio.sleep(5)
+                context.record("cleaned up")
+            raise
+
+
+class FailingCleanUp(Worker):
+    """Its clean-up raises."""
+
+    async def work(self, context: TurnContext) -> None:
+        try:
+            await super().work(context)
+        except trio.Cancelled as error:
+            raise OSError("the clean-up failed") from error
+
+
+class AskingCleanUp(Worker):
+    """Asks a helper while it is being cancelled."""
+
+    subordinates = (Worker("helper", 1),)
+
+    async def work(self, context: TurnContext) -> None:
+        try:
+            await super().work(context)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True, relative_deadline=2):
+                try:
+                    await context.ask("helper", "tidy up")
+                except CallboardError:
+                    context.record("the helper was recalled")
+            raise
+
+
+class Swallower(Worker):
+    """Swallows the first cancellation and goes on to its answer, which then stands."""
+
+    async def work(self, context: TurnContext) -> None:
+        try:
+            await ringing(3)
+        except trio.Cancelled:
+            context.record("swallowed")
+
+
+class Failing(Worker):
+    """Works, then fails."""
+
+    async def work(self, context: TurnContext) -> None:
+        await super().work(context)
+        raise ValueError("no such supplier")
+
+
+class Silent(Worker):
+    """Answers None."""
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        await super().receive(post, context)
+        return None
+
+
+class Lasting(Worker):
+    """Has a lifetime that breaks once in a while under its work."""
+
+    @asynccontextmanager
+    async def live(self, context: LiveContext) -> AsyncIterator[str]:
+        with trio.move_on_after(0.25):
+            yield "kernel"
+
+
+class Planner(Actor):
+    """Asks all its subordinates at once, works a little, answers with their answers and with what it heard."""
+
+    def __init__(self, name: str, *subordinates: Actor) -> None:
+        self.name = name
+        self.subordinates = subordinates
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        words = await heard(context)
+        answers: list[str] = []
+
+        async def ask(name: str) -> None:
+            answers.append(await self.ask(name, context))
+
+        async with trio.open_nursery() as nursery:
+            for name in self.asked(context):
+                nursery.start_soon(ask, name)
+        await ringing()
+        context.draft.write("summing up;")
+        return post.reply(f"{self.name}{words}{sorted(answers)}")
+
+    def asked(self, context: TurnContext) -> Sequence[str]:
+        return context.subordinates
+
+    async def ask(self, name: str, context: TurnContext) -> str:
+        try:
+            return (await context.ask(name, "do")).message
+        except (RoleFailed, NoReply) as error:
+            return type(error).__name__
+
+
+class Peer(Planner):
+    """Asks a role that is not under it."""
+
+    def __init__(self, name: str, other: str) -> None:
+        super().__init__(name)
+        self.other = other
+
+    def asked(self, context: TurnContext) -> Sequence[str]:
+        return [self.other]
+
+
+class Mutual(Planner):
+    """Asks somebody who may be waiting for it."""
+
+    def __init__(self, name: str, other: str) -> None:
+        super().__init__(name)
+        self.other = other
+
+    def asked(self, context: TurnContext) -> Sequence[str]:
+        return [self.other]
+
+    async def ask(self, name: str, context: TurnContext) -> str:
+        try:
+            return await super().ask(name, context)
+        except AskCycle:
+            return "circle"
+
+
+class Teller(Planner):
+    """Tells `background` once, and asks the others."""
+
+    def asked(self, context: TurnContext) -> Sequence[str]:
+        return [name for name in context.subordinates if name != "background"]
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        if context.attempt == 1:
+            await context.tell("background", "in your own time")
+        return await super().receive(post, context)
+
+
+class Starter(Actor):
+    """Starts a subordinate as it goes, asks it, ends it."""
+
+    name = "starter"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        words = await heard(context)
+        name = await context.start_subordinate(Worker("started", 2))
+        answer = await context.ask(name, "do")
+        await context.end_subordinate(name)
+        return post.reply(f"{self.name}{words}{answer.message}")
+
+
+class Forwarder(Worker):
+    """Hands every request on after a look at it."""
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        await heard(context)
+        await ringing(2)
+        return post.forward(to="clerk")
+
+
+Host = Callable[[Conversation], Awaitable[None]]
+
+
+async def ask_once(conversation: Conversation) -> None:
+    """Sends one message and waits until everything is done."""
+    await conversation.send("q")
+    await conversation.wait_idle()
+
+
+async def ask_twice_at_once(conversation: Conversation) -> None:
+    """Two hosts send; one stands in line."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(conversation.send, "first")
+        nursery.start_soon(conversation.send, "second")
+    await conversation.wait_idle()
+
+
+async def give_up(conversation: Conversation) -> None:
+    """Stops waiting in the middle of the work, then asks again."""
+    with trio.move_on_after(0.35):
+        await conversation.send("q")
+    await ask_once(conversation)
+
+
+async def walk_away(conversation: Conversation) -> None:
+    """Leaves the block over running work, while another host waits for it."""
+
+    async def wait(receipt_of: str) -> None:
+        try:
+            await conversation.communicate(receipt_of).reply()
+        except ConversationClosed:
+            return
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, "q")
+        await trio.sleep(0.35)
+        conversation.begin_closing()
+
+
+def scenario(make: Callable[[], Actor], *others: Actor, host: Host = ask_once, mailbox: int = 64) -> Scenario:
+    """The conversation as `every_interrupt_point` runs it."""
+
+    async def run(watch: Watch) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(the_bell.ring)
+            async with open_conversation(make(), *others, options=ConversationOptions(mailbox=mailbox)) as conversation:
+                await host(watch(conversation))
+            nursery.cancel_scope.cancel()
+
+    return run
+
+
+def workers(names: str, pieces: int = 2) -> list[Actor]:
+    """A worker for each letter."""
+    return [Worker(name, pieces) for name in names]
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "depth 1": scenario(Worker),
+    "depth 2": scenario(lambda: Planner("boss", Worker())),
+    "depth 3": scenario(lambda: Planner("boss", Planner("planner", Worker()))),
+    "depth 4": scenario(lambda: Planner("boss", Planner("lead", Planner("planner", Worker())))),
+    "several leaves": scenario(lambda: Planner("boss", Planner("planner", *workers("ab"), Worker("c", 4)))),
+    "a deep branch beside a shallow one": scenario(lambda: Planner("boss", Planner("planner", Worker()), Worker("w", 4))),
+    "a shared worker": scenario(lambda: Planner("boss", Peer("a", "w"), Peer("b", "w"), Worker("w", 2))),
+    "a peer off the chain": scenario(lambda: Planner("boss", Peer("peer", "outside")), Worker("outside")),
+    "told work beside": scenario(lambda: Teller("boss", Worker("background", 6), Worker("w"))),
+    "cleans up for five seconds": scenario(lambda: Planner("boss", Planner("planner", LateWorker()))),
+    "clean-up that raises": scenario(lambda: Planner("boss", FailingCleanUp())),
+    "clean-up that asks": scenario(lambda: Planner("boss", AskingCleanUp())),
+    "swallows Cancelled": scenario(lambda: Planner("boss", Swallower())),
+    "a failing subordinate": scenario(lambda: Planner("boss", Failing())),
+    "None to an ask": scenario(lambda: Planner("boss", Silent())),
+    "a mutual ask": scenario(lambda: Planner("boss", Mutual("a", "b"), Mutual("b", "a"))),
+    "started on the way": scenario(Starter),
+    "handed on": scenario(lambda: Planner("boss", Forwarder("desk")), Worker("clerk", 2)),
+    "handed on by the root": scenario(lambda: Forwarder("desk"), Worker("clerk", 2)),
+    "a full mailbox": scenario(lambda: Planner("boss", *(Peer(n, "w") for n in "abc")), Worker("w", 1), mailbox=1),
+    "a lifetime that breaks": scenario(lambda: Planner("boss", Lasting())),
+    "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
+    "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),
+    "a closing conversation": scenario(lambda: Planner("boss", Worker("w", 9)), host=walk_away),
+}
