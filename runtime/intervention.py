@@ -57,9 +57,7 @@ class Interventions:
             words.settled = "missed"
             self.on_missed(words)
             return
-        self._accept(words.message)
-        if self._router.events.wanted:
-            self._router.events.publish(WordsAccepted(words.message))
+        self._accepted(words)
         words.action = "intervened"
         aim = self._aims[words.id] = _Aim(words, next(self._numbers))
         self._apply(aim, reach)
@@ -101,6 +99,11 @@ class Interventions:
             if aim is not None and role in aim.words.reached:
                 aim.words.seen_by.add(role)
                 aim.words.changed()
+
+    def _accepted(self, words: Words) -> None:
+        self._accept(words.message)
+        if self._router.events.wanted:
+            self._router.events.publish(WordsAccepted(words.message))
 
     def _fulfil(self, aim: _Aim, turn: Turn, finished: bool) -> None:
         words = aim.words

@@ -8,27 +8,58 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 import trio
 
 from .conversation import Conversation
-from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded
+from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded, WordsAccepted
 from .post import Post
-from .receipt import Receipt
+from .receipt import Receipt, Words
 from .subscription import Subscription
 from .turn import Turn
 
 
+class Invariant(Enum):
+    """What must hold whatever is interrupted, wherever; the value says it in full."""
+
+    ACCEPT_THEN_CUT = (
+        "accept, then cut; record, then begin: a new attempt reads the words, after all its predecessor did"
+    )
+    RECALLED = "an abandoned ask is a recalled request, and it is joined"
+    ALONE = (
+        "no attempt beside an old one: nothing it started or asked for is alive when the next begins or send returns"
+    )
+    ONE_SCOPE = "one scope an attempt"
+    ONCE = "the highest interrupted turn of a chain starts again, once"
+    ONE_ANSWER = "one answer: every request has one outcome, and no ask hangs"
+    CLEAN_UP = "clean-up that raises is recorded and does not fail the turn"
+    NOTHING_LOST = "no message is lost: words are seen, told or missed, once; what was done is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """An invariant that did not hold, and where."""
+
+    invariant: Invariant
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant.value.split(':')[0]}: {self.what}"
+
+
 class Referee(Subscription[Event]):
-    """`broken` lists what was wrong, in order; empty if every invariant held."""
+    """`breaches` lists what was wrong, in order; empty if every invariant held."""
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__()
-        self.broken: list[str] = []
+        self.breaches: list[Breach] = []
         self.posts: list[Post] = []
-        self._router = conversation._router
         self._conversation = conversation
-        self._scopes: list[trio.CancelScope] = []
+        self._router = conversation._router
+        self._accepted: set[str] = set()
+        self._scopes: set[trio.CancelScope] = set()
         self._requests: dict[str, bool] = {}
         """Asks, by the id of their post; True for one that was asked while its asker's attempt was being cut."""
         self._cuts: Counter[str] = Counter()
@@ -37,76 +68,95 @@ class Referee(Subscription[Event]):
         """Roles that have the words that cut them: their old attempt must record nothing more."""
         self._unkept: dict[str, str] = {}
         """What stood in a role's draft when it was cut, until a post holds it."""
-        self._rounds_ended: set[float] = set()
-        """The times at which rounds ended."""
+        self._offered: set[tuple[str, str]] = set()
+        """Roles and the words that lay in their rounds when an attempt of theirs began."""
+        self._rounds_ended: dict[str, tuple[float, str]] = {}
+        """When rounds ended, and how."""
+        self._placed: dict[str, dict[str, str]] = {}
+        """By the id of words: the roles whose rounds hold them, and into which round they were recorded."""
 
     def put(self, item: Event) -> None:
         """Looks at an event as it happens."""
         match item:
             case AttemptBegan(role, post_id):
                 self._attempt_began(self._turn(role, post_id))
-            case AttemptCut(role, post_id):
-                self._attempt_cut(self._turn(role, post_id))
+            case AttemptCut(role, post_id, _, reason):
+                self._attempt_cut(self._turn(role, post_id), reason)
+            case PostRecorded(post, round_id) if post.marks.kind == "intervention":
+                self._words_recorded(post, round_id)
             case PostRecorded(post):
                 self._post_recorded(post)
-            case RoundEnded():
-                self._rounds_ended.add(trio.current_time())
-                foreground = [turn for turn in self._router.turns if turn.foreground]
-                self._expect(not foreground, f"No attempt beside an old one: the round ended over {foreground}")
+            case WordsAccepted(words):
+                self._accepted.add(words.id)
+            case RoundEnded(round_id, state):
+                self._rounds_ended[round_id] = (trio.current_time(), state)
+                left = [turn for turn in self._router.turns if turn.foreground]
+                self._expect(not left, Invariant.ALONE, f"the round ended over {left}")
 
-    def judge(self, receipts: Sequence[Receipt], injected_at: float) -> list[str]:
+    def judge(self, receipts: Sequence[Receipt], injected_at: float) -> list[Breach]:
         """The verdict after the scenario: what was broken on the way, and what the end leaves open."""
-        self._judge_requests()
-        self._expect(not self._router.turns, f"One answer: {list(self._router.turns)} never ended")
-        self._expect(not self._unkept, f"Partial work is kept: lost {self._unkept}")
+        left = list(self._router.turns)
+        self._expect(not left, Invariant.ONE_ANSWER, f"{left} never ended")
+        outcomes = Counter(post.marks.in_reply_to for post in self.posts if post.send_from != post.send_to)
+        for post_id in self._requests:
+            count = outcomes[post_id]
+            self._expect(count == 1, Invariant.ONE_ANSWER, f"request {post_id} has {count} outcomes")
+        self._expect(not self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
         kept = [post for round_ in self._conversation.transcript().rounds for post in round_.post_list]
-        self._expect(kept == self.posts, "Memory holds every post, in order")
-        repeated = [post_id for post_id, count in Counter(post.id for post in self.posts).items() if count > 1]
-        self._expect(not repeated, f"No message is lost: recorded twice {repeated}")
+        self._expect(kept == self.posts, Invariant.NOTHING_LOST, "memory holds other posts than were recorded")
+        ids = {post.id for post in self.posts}
+        self._expect(len(ids) == len(self.posts), Invariant.NOTHING_LOST, "a post was recorded twice")
+        failures = [post for post in self.posts if post.marks.kind == "error" and post.send_from == post.send_to]
+        told = not receipts or any(receipt._words.errors for receipt in receipts)
+        self._expect(told or not failures, Invariant.CLEAN_UP, f"no receipt has what raised: {failures}")
         for receipt in receipts:
-            self._judge_receipt(receipt, injected_at)
-        return self.broken
+            self._judge_words(receipt._words, injected_at)
+        return self.breaches
 
     def _attempt_began(self, turn: Turn) -> None:
         below = [other for other in self._router.turns if other.asker is turn]
-        self._expect(not below, f"No attempt beside an old one: {turn} begins over {below}")
+        self._expect(not below, Invariant.ALONE, f"{turn} begins over {below}")
         beside = [other for other in self._router.turns_of(turn.role) if other.state == "running" and other is not turn]
-        self._expect(not beside, f"No attempt beside an old one: {turn} begins beside {beside}")
-        self._expect(not turn.recalled, f"An abandoned ask is a recalled request: {turn} begins for nobody")
+        self._expect(not beside, Invariant.ALONE, f"{turn} begins beside {beside}")
         abandoned = turn.asker is not None and turn.asker.cut and not self._requests.get(turn.post.id, False)
-        self._expect(not abandoned, f"An abandoned ask is a recalled request: {turn} begins for a cut asker")
-        self._expect(turn.scope not in self._scopes, f"One scope an attempt: {turn} enters a scope again")
+        self._expect(not turn.recalled and not abandoned, Invariant.RECALLED, f"{turn} begins for nobody")
+        self._expect(turn.scope not in self._scopes, Invariant.ONE_SCOPE, f"{turn} enters a scope again")
         if turn.scope is not None:
-            self._scopes.append(turn.scope)
+            self._scopes.add(turn.scope)
         self._attempts[turn.post.id] += 1
-        cuts = self._cuts[turn.post.id]
-        once = self._attempts[turn.post.id] <= 1 + cuts and turn.attempts == self._attempts[turn.post.id]
-        self._expect(once, f"The highest interrupted turn starts again, once: {turn} after {cuts} cuts")
-        words = [words.id for words in turn.pending]
-        self._expect(not words, f"Record, then begin: {turn} begins without {words}")
-        self._expect(turn.role not in self._unkept, f"Partial work is kept: {turn.role} lost {self._unkept}")
+        attempts, cuts = self._attempts[turn.post.id], self._cuts[turn.post.id]
+        once = attempts <= 1 + cuts and turn.attempts == attempts
+        self._expect(once, Invariant.ONCE, f"attempt {attempts} of {turn} after {cuts} cuts")
+        self._expect(not turn.pending, Invariant.ACCEPT_THEN_CUT, f"{turn} begins before its words are recorded")
+        self._expect(turn.role not in self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
         self._closed_for.discard(turn.role)
+        self._offered.update((words, turn.role) for words, roles in self._placed.items() if turn.role in roles)
 
-    def _attempt_cut(self, turn: Turn) -> None:
+    def _attempt_cut(self, turn: Turn, reason: str) -> None:
+        words = reason.removeprefix("intervention ")
+        known = words == reason or words in self._accepted
+        self._expect(known, Invariant.ACCEPT_THEN_CUT, f"{turn} was cut before {words} were accepted")
         self._cuts[turn.post.id] += 1
         if turn.draft is not None and turn.draft.text:
             self._unkept[turn.role] = turn.draft.text
 
     def _post_recorded(self, post: Post) -> None:
         self.posts.append(post)
-        running = [turn for turn in self._router.turns_of(post.send_to) if turn.state == "running"]
-        if post.marks.kind == "intervention":
-            before = [other for other in self.posts[:-1] if _same_words(other, post)]
-            self._expect(not before, f"No message is lost: {post.marks.words} recorded twice for {post.send_to}")
-            if running and running[0].cut:
-                self._closed_for.add(post.send_to)
-            return
         late = post.send_from in self._closed_for and post.marks.state != "not_started"
-        self._expect(not late, f"Record, then begin: {post.send_from} recorded {post.message!r} after the words")
+        said = f"{post.send_from} recorded {post.message!r} after the words"
+        self._expect(not late, Invariant.ACCEPT_THEN_CUT, said)
         self._look_for_kept_work(post)
         for turn in self._router.turns:
-            if turn.post.id == post.id and turn.asked:
+            if turn.post is post and turn.asked:
                 self._requests[post.id] = turn.asker is not None and turn.asker.cut
+
+    def _words_recorded(self, post: Post, round_id: str) -> None:
+        self.posts.append(post)
+        roles = self._placed.setdefault(post.marks.words or "", {})
+        self._expect(post.send_to not in roles, Invariant.NOTHING_LOST, f"{post.send_to} has {post.marks.words} twice")
+        roles[post.send_to] = round_id
+        if any(turn.cut and turn.state == "running" for turn in self._router.turns_of(post.send_to)):
+            self._closed_for.add(post.send_to)
 
     def _look_for_kept_work(self, post: Post) -> None:
         draft = self._unkept.get(post.send_from)
@@ -114,32 +164,26 @@ class Referee(Subscription[Event]):
         if draft is not None and (finished or draft in post.message):
             del self._unkept[post.send_from]
 
-    def _judge_requests(self) -> None:
-        outcomes = Counter(post.marks.in_reply_to for post in self.posts if post.send_from != post.send_to)
-        for post_id in self._requests:
-            count = outcomes[post_id]
-            self._expect(count == 1, f"One answer: request {post_id} has {count} outcomes")
-
-    def _judge_receipt(self, receipt: Receipt, injected_at: float) -> None:
-        words = receipt._words
-        fate = [words.settled == "seen", words.settled == "told", words.settled == "missed"]
-        started = words.action in ("started", "waiting")
-        self._expect(started or sum(fate) == 1, f"No message is lost: {receipt!r} is not settled")
-        placed = [post for post in self.posts if post.marks.words == receipt.id and post.marks.kind == "intervention"]
-        told_as_said = not started and (words.settled == "missed") == bool(placed)
-        self._expect(not told_as_said, f"No message is lost: {receipt!r} but {len(placed)} roles have the words")
-        if words.settled == "missed" and words.reached and not started:
-            too_late = injected_at in self._rounds_ended
-            self._expect(too_late, f"No message is lost: work went on without {receipt!r}")
-        self._expect(not words.leaving, f"{receipt!r}: {words.leaving} turns never left")
+    def _judge_words(self, words: Words, injected_at: float) -> None:
+        self._expect(not words.leaving, Invariant.RECALLED, f"{words.leaving} turns never left for {words.receipt}")
+        if words.action in ("started", "waiting"):
+            return
+        placed = self._placed.get(words.id, {})
+        agrees = words.settled is not None and (words.settled == "missed") != bool(placed)
+        self._expect(agrees, Invariant.NOTHING_LOST, f"{words.receipt}, recorded for {list(placed)}")
+        without = f"work went on without {words.receipt}"
+        if words.settled == "missed" and words.reached:
+            at_once = any(time == injected_at for time, _ in self._rounds_ended.values())
+            self._expect(at_once, Invariant.NOTHING_LOST, without)
+        if words.settled == "told" and words.role is None:
+            offered = any((words.id, role) in self._offered for role in placed)
+            ends = [self._rounds_ended.get(round_id, (injected_at, "")) for round_id in placed.values()]
+            went_on = any(state == "finished" and time > injected_at for time, state in ends)
+            self._expect(offered or not went_on, Invariant.NOTHING_LOST, without)
 
     def _turn(self, role: str, post_id: str) -> Turn:
         return next(turn for turn in self._router.turns_of(role) if turn.post.id == post_id)
 
-    def _expect(self, holds: bool, otherwise: str) -> None:
+    def _expect(self, holds: bool, invariant: Invariant, otherwise: str) -> None:
         if not holds:
-            self.broken.append(otherwise)
-
-
-def _same_words(one: Post, other: Post) -> bool:
-    return one.marks.kind == other.marks.kind and one.marks.words == other.marks.words and one.send_to == other.send_to
+            self.breaches.append(Breach(invariant, otherwise))

@@ -22,7 +22,7 @@ from trio.testing import MockClock
 from .conversation import Conversation
 from .ids import Ids, current_ids
 from .receipt import Receipt
-from .referee import Referee
+from .referee import Breach, Invariant, Referee
 
 T = TypeVar("T")
 Watch = Callable[[Conversation], Conversation]
@@ -38,7 +38,11 @@ TIME_LIMIT = 600.0
 
 
 class InvariantBroken(AssertionError):
-    """A run in which something held that must not; says which moment of which seed, so that it can be run again."""
+    """An interruption broke a run; says at which moment of which seed, so that it can be run again."""
+
+    def __init__(self, where: str, breaches: Sequence[Breach]) -> None:
+        super().__init__(f"{where}: " + "; ".join(map(str, breaches)))
+        self.breaches = tuple(breaches)
 
 
 @dataclass(slots=True)
@@ -133,7 +137,7 @@ class _Moments(trio.abc.Instrument):
         self.referee: Referee | None = None
         self.error: BaseException | None = None
         self._inject = inject
-        self._at = at
+        self.at = at
         self._conversation: Conversation | None = None
 
     def watch(self, conversation: Conversation) -> Conversation:
@@ -151,7 +155,7 @@ class _Moments(trio.abc.Instrument):
     def _moment(self) -> None:
         if self._conversation is None:
             return
-        if self.count == self._at and self._inject is not None:
+        if self.count == self.at and self._inject is not None:
             self.injected_at = trio.current_time()
             try:
                 receipts = self._inject(self._conversation)
@@ -173,12 +177,16 @@ def _run(scenario: Scenario, moments: _Moments, seed: int, limit: float) -> None
         run_seeded(main, seed, [moments])
     except Exception as error:
         failure = error
-    broken = moments.referee.judge(moments.receipts, moments.injected_at) if moments.referee is not None else []
+    referee = moments.referee
+    breaches = referee.judge(moments.receipts, moments.injected_at) if referee is not None else []
     failure = moments.error or failure
     if failure is not None:
-        broken = [*broken, f"the scenario raised {failure!r}"]
-    if broken:
-        raise InvariantBroken(f"seed {seed}, moment {moments._at}: " + "; ".join(broken)) from failure
+        hangs = isinstance(failure, trio.TooSlowError)
+        breaches.append(
+            Breach(Invariant.ONE_ANSWER if hangs else Invariant.CLEAN_UP, f"the scenario raised {failure!r}")
+        )
+    if breaches:
+        raise InvariantBroken(f"seed {seed}, moment {moments.at}", breaches) from failure
 
 
 def _outcome(receipt: Receipt) -> str:

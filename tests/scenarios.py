@@ -19,6 +19,7 @@ from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 from callboard.runtime.testing import Scenario, Watch
 
+
 class Bell:
     """Rings ten times a virtual second, for all roles of a run."""
 
@@ -179,6 +180,13 @@ class Planner(Actor):
             return type(error).__name__
 
 
+class Trusting(Planner):
+    """Does not expect its subordinates to fail."""
+
+    async def ask(self, name: str, context: TurnContext) -> str:
+        return (await context.ask(name, "do")).message
+
+
 class Peer(Planner):
     """Asks a role that is not under it."""
 
@@ -300,16 +308,18 @@ def workers(names: str, pieces: int = 2) -> list[Actor]:
 
 SCENARIOS: dict[str, Scenario] = {
     "depth 1": scenario(Worker),
-    "depth 2": scenario(lambda: Planner("boss", Worker())),
-    "depth 3": scenario(lambda: Planner("boss", Planner("planner", Worker()))),
+    "depth 2": scenario(lambda: Trusting("boss", Worker())),
+    "depth 3": scenario(lambda: Trusting("boss", Trusting("planner", Worker()))),
     "depth 4": scenario(lambda: Planner("boss", Planner("lead", Planner("planner", Worker())))),
     "several leaves": scenario(lambda: Planner("boss", Planner("planner", *workers("ab"), Worker("c", 4)))),
-    "a deep branch beside a shallow one": scenario(lambda: Planner("boss", Planner("planner", Worker()), Worker("w", 4))),
+    "a deep branch beside a shallow one": scenario(
+        lambda: Planner("boss", Planner("planner", Worker()), Worker("w", 4))
+    ),
     "a shared worker": scenario(lambda: Planner("boss", Peer("a", "w"), Peer("b", "w"), Worker("w", 2))),
     "a peer off the chain": scenario(lambda: Planner("boss", Peer("peer", "outside")), Worker("outside")),
     "told work beside": scenario(lambda: Teller("boss", Worker("background", 6), Worker("w"))),
-    "cleans up for five seconds": scenario(lambda: Planner("boss", Planner("planner", LateWorker()))),
-    "clean-up that raises": scenario(lambda: Planner("boss", FailingCleanUp())),
+    "cleans up for five seconds": scenario(lambda: Trusting("boss", Trusting("planner", LateWorker()))),
+    "clean-up that raises": scenario(lambda: Trusting("boss", FailingCleanUp())),
     "clean-up that asks": scenario(lambda: Planner("boss", AskingCleanUp())),
     "swallows Cancelled": scenario(lambda: Planner("boss", Swallower())),
     "a failing subordinate": scenario(lambda: Planner("boss", Failing())),

@@ -570,12 +570,11 @@ async def test_a_turn_may_send_to_another_conversation() -> None:
 
 async def test_leaving_the_block_answers_all_who_wait_outside(autojump_clock: MockClock) -> None:
     root = Role("root", asks("worker"), Role("worker", takes(9)))
-    async with trio.open_nursery() as hosts:
-        async with open_conversation(root) as conversation:
-            outcomes = await in_order(hosts, *sends(conversation, "a", "b"))
-            receipt = conversation.intervene("c", broadcast_level=2)
-            hosts.start_soon(gather, outcomes, receipt.reply)
-            await trio.sleep(1)
+    async with trio.open_nursery() as hosts, open_conversation(root) as conversation:
+        outcomes = await in_order(hosts, *sends(conversation, "a", "b"))
+        receipt = conversation.intervene("c", broadcast_level=2)
+        hosts.start_soon(gather, outcomes, receipt.reply)
+        await trio.sleep(1)
     assert [type(outcome) for outcome in outcomes] == [ConversationClosed] * 3
     assert states(conversation) == [("a", "stopped")]
     assert posts(conversation)[-2:] == [("worker", "root", "so far", "partial"), ("root", "User", "", "partial")]

@@ -235,9 +235,7 @@ def test_no_module_stands_twice_in_the_table() -> None:
 
 def test_the_door_of_runtime_loads_no_library_it_does_not_need() -> None:
     program = "import sys, callboard.runtime; print(*{name.split('.')[0] for name in sys.modules})"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
+    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
     assert {"httpx", "numpy", "hypothesis", "pytest"}.isdisjoint(loaded.stdout.split())
 
 

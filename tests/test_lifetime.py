@@ -1,6 +1,6 @@
 """Lifetimes: when `live` is entered and left, what it outlives, and how it is opened anew when it breaks."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 
@@ -70,17 +70,35 @@ async def never_opens(role: Lasting) -> AsyncIterator[object]:
     yield
 
 
-def leaves_in(seconds: float, *, shield: bool = False) -> Live:
-    """Takes its time when it is left."""
+def leaves_in(seconds: float) -> Live:
+    """Takes its time when it is left in order."""
 
     @asynccontextmanager
     async def live(role: Lasting) -> AsyncIterator[object]:
         async with plainly(role) as state:
             yield state
-            with trio.CancelScope(shield=shield):
-                await trio.sleep(seconds)
+            await trio.sleep(seconds)
 
     return live
+
+
+@asynccontextmanager
+async def leaves_slowly(role: Lasting) -> AsyncIterator[object]:
+    """Takes three seconds when it is left, after a crash too."""
+    try:
+        async with with_a_nursery(role) as state:
+            yield state
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3)
+
+
+@asynccontextmanager
+async def opens_slowly(role: Lasting) -> AsyncIterator[object]:
+    """Takes two seconds to enter."""
+    await trio.sleep(2)
+    async with plainly(role) as state:
+        yield state
 
 
 @asynccontextmanager
@@ -95,29 +113,19 @@ async def crash(error: Exception) -> None:
     raise error
 
 
-def crashes_on(message: str) -> Work:
-    """Has a task in the role's lifetime crash while the turn goes on, if the post says so."""
+class Crashing(Lasting):
+    """Has a task of its lifetime crash while its turn goes on, if the post says so; else answers with its state."""
 
-    async def work(post: Post, context: TurnContext) -> Post:
-        if post.message.startswith(message):
+    def __init__(self, name: str = "root", live: Live = with_a_nursery) -> None:
+        super().__init__(name, self.crash, live)
+
+    async def crash(self, post: Post, context: TurnContext) -> Post:
+        if post.message == "crash":
             context.draft.write("so far")
-            role = roles[context.role]
-            assert role.nursery is not None
-            role.nursery.start_soon(crash, OSError("kernel died"))
+            assert self.nursery is not None
+            self.nursery.start_soon(crash, OSError("kernel died"))
             await trio.sleep(9)
         return post.reply(str(context.state))
-
-    return work
-
-
-roles: dict[str, Lasting] = {}
-"""The roles of `crashing`, for their turns."""
-
-
-def crashing(name: str = "root") -> Lasting:
-    """A role whose lifetime breaks when it is told to."""
-    roles[name] = Lasting(name, crashes_on("crash"), with_a_nursery)
-    return roles[name]
 
 
 async def outcome(conversation: Conversation, message: str) -> str:
@@ -168,13 +176,7 @@ async def test_an_interruption_never_cancels_live(autojump_clock: MockClock) -> 
 
 
 async def test_an_interruption_while_live_is_entered_lets_it_go_on(autojump_clock: MockClock) -> None:
-    @asynccontextmanager
-    async def slowly(role: Lasting) -> AsyncIterator[object]:
-        await trio.sleep(2)
-        async with plainly(role) as state:
-            yield state
-
-    worker = Lasting("worker", reports, slowly)
+    worker = Lasting("worker", reports, opens_slowly)
     async with open_conversation(Role("root", asks("worker"), worker)) as conversation:
         started = conversation.communicate("a")
         await trio.sleep(1)
@@ -258,7 +260,7 @@ async def test_a_live_that_opens_at_the_second_try_serves_the_second_post() -> N
 
 
 async def test_a_lifetime_whose_task_crashes_fails_its_turn_and_is_opened_anew(autojump_clock: MockClock) -> None:
-    async with open_conversation(crashing()) as conversation:
+    async with open_conversation(Crashing()) as conversation:
         events = conversation.events()
         assert await outcome(conversation, "crash") == "RoleFailed by OSError"
         assert await outcome(conversation, "b") == "2"
@@ -305,7 +307,7 @@ async def test_what_a_crashed_turn_had_asked_for_is_recalled_and_joined(autojump
 
 
 async def test_a_told_turn_that_its_lifetime_takes_down_fails_the_round(autojump_clock: MockClock) -> None:
-    root = Role("root", tells("worker", takes(9)), crashing("worker"))
+    root = Role("root", tells("worker", takes(9)), Crashing("worker"))
     async with open_conversation(root) as conversation:
         with pytest.raises(RoleFailed, match="worker failed: OSError") as caught:
             await conversation.send("crash")
@@ -313,7 +315,7 @@ async def test_a_told_turn_that_its_lifetime_takes_down_fails_the_round(autojump
 
 
 async def test_a_lifetime_is_opened_anew_three_times_in_a_minute_then_every_ask_raises() -> None:
-    root = crashing()
+    root = Crashing()
     async with open_conversation(Role("top", asks("root"), root)) as conversation:
         events = conversation.events()
         for _ in range(4):
@@ -326,7 +328,7 @@ async def test_a_lifetime_is_opened_anew_three_times_in_a_minute_then_every_ask_
 
 
 async def test_a_root_that_failed_too_often_makes_every_send_raise() -> None:
-    async with open_conversation(crashing()) as conversation, trio.open_nursery() as nursery:
+    async with open_conversation(Crashing()) as conversation, trio.open_nursery() as nursery:
         outcomes = await in_order(nursery, *sends(conversation, *["crash"] * 4))
         outcomes += await in_order(nursery, *sends(conversation, "b", "c"))
         assert [type(outcome) for outcome in outcomes] == [RoleFailed] * 6
@@ -350,14 +352,14 @@ async def test_posts_that_wait_for_a_role_that_fails_too_often_are_answered(auto
 
     answered: list[str] = []
     options = ConversationOptions(mailbox=2)
-    root = Role("root", ask_all, crashing("worker"))
+    root = Role("root", ask_all, Crashing("worker"))
     async with open_conversation(root, options=options) as conversation:
         await conversation.send("a")
     assert len(answered) == 9
 
 
 async def test_restarts_older_than_a_minute_do_not_count(autojump_clock: MockClock) -> None:
-    root = crashing()
+    root = Crashing()
     async with open_conversation(root) as conversation:
         for _ in range(6):
             assert await outcome(conversation, "crash") == "RoleFailed by OSError"
@@ -429,8 +431,7 @@ async def test_live_is_left_in_the_context_variables_of_the_opening() -> None:
 
 @pytest.mark.xfail(strict=True, reason="the loop leaves its task in the context variables of its last turn")
 async def test_live_is_opened_anew_in_the_context_variables_of_the_opening(autojump_clock: MockClock) -> None:
-    root = Lasting("root", crashes_on("crash"), sees_the_host)
-    roles["root"] = root
+    root = Crashing("root", sees_the_host)
     host.set("opening")
     async with open_conversation(root) as conversation:
         host.set("sending")
@@ -451,17 +452,7 @@ async def test_live_may_reset_a_context_variable_that_it_set() -> None:
 
 
 async def test_a_post_asked_while_a_crashed_lifetime_is_left_is_served_by_the_next(autojump_clock: MockClock) -> None:
-    @asynccontextmanager
-    async def leaves_slowly(role: Lasting) -> AsyncIterator[object]:
-        try:
-            async with with_a_nursery(role) as state:
-                yield state
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(3)
-
-    role = Lasting("root", crashes_on("crash"), leaves_slowly)
-    roles["root"] = role
+    role = Crashing("root", leaves_slowly)
     async with open_conversation(role) as conversation, trio.open_nursery() as nursery:
         outcomes = await in_order(nursery, *sends(conversation, "crash", "b"))
         await trio.sleep(1)
@@ -472,15 +463,6 @@ async def test_a_post_asked_while_a_crashed_lifetime_is_left_is_served_by_the_ne
 
 @pytest.mark.xfail(strict=True, reason="Lifetime._opens_anew fails the next post though live had been entered")
 async def test_a_lifetime_that_crashes_idle_fails_no_post_that_comes_later(autojump_clock: MockClock) -> None:
-    @asynccontextmanager
-    async def leaves_slowly(role: Lasting) -> AsyncIterator[object]:
-        try:
-            async with with_a_nursery(role) as state:
-                yield state
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(3)
-
     role = Lasting("root", reports, leaves_slowly)
     async with open_conversation(role) as conversation:
         await conversation.send("a")
@@ -513,18 +495,10 @@ async def test_a_lifetime_that_was_never_entered_is_not_left() -> None:
 
 
 async def test_leaving_the_block_while_live_is_being_entered_waits_for_it(autojump_clock: MockClock) -> None:
-    @asynccontextmanager
-    async def slowly(role: Lasting) -> AsyncIterator[object]:
-        await trio.sleep(2)
-        async with plainly(role) as state:
-            yield state
-
-    root = Lasting("root", reports, slowly)
+    root = Lasting("root", reports, opens_slowly)
     async with open_conversation(root) as conversation:
         receipt = conversation.communicate("a")
         await trio.sleep(1)
     with pytest.raises(ConversationClosed):
         await receipt.reply()
     assert (trio.current_time(), root.log[1:]) == (2, ["root in", "root out"])
-
-

@@ -171,9 +171,7 @@ def test_every_python_compiles_the_sources(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PYTHONS)
-def test_every_python_that_has_the_dependencies_imports_the_package(
-    name: str, installed: Path, tmp_path: Path
-) -> None:
+def test_every_python_that_has_the_dependencies_imports_the_package(name: str, installed: Path, tmp_path: Path) -> None:
     python = interpreter(name)
     if lacking := run(python, "-c", LACKING, *project()["dependencies"], cwd=tmp_path).strip():
         pytest.skip(f"{name} lacks {lacking}")

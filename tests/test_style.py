@@ -20,9 +20,7 @@ TYPE_IGNORES = 3
 OPTIONS: set[str] = set()
 
 NO_NOUNS = {"utils", "util", "helpers", "helper", "common", "base", "manager"}
-SILENCED = re.compile(
-    r"#\s*(type:\s*ignore|noqa)(?P<rules>\[[^]]*\]|:\s*[A-Z0-9, ]+)?\s*(?P<reason>[#(].*\w)?"
-)
+SILENCED = re.compile(r"#\s*(type:\s*ignore|noqa)(?P<rules>\[[^]]*\]|:\s*[A-Z0-9, ]+)?\s*(?P<reason>[#(].*\w)?")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,0 +1,73 @@
+"""What is injected at a moment: one entry for each way to interrupt."""
+
+from callboard.runtime.conversation import Conversation
+from callboard.runtime.errors import ConversationClosed, UnknownRole
+from callboard.runtime.receipt import Receipt
+from callboard.runtime.testing import Inject, interrupt
+from callboard.runtime.user_message import UserMessage
+
+LEAVES = ("background", "worker", "w", "clerk", "outside", "started", "a")
+
+
+def communicate(conversation: Conversation) -> list[Receipt]:
+    """The verb that opens a round where it meets nobody."""
+    try:
+        return [conversation.communicate("x", broadcast_level=2)]
+    except ConversationClosed:
+        return []
+
+
+def to_role(level: int) -> Inject:
+    """An intervention at one role, wherever it stands, idle or not."""
+
+    def inject(conversation: Conversation) -> list[Receipt]:
+        for name in LEAVES:
+            try:
+                return [conversation.intervene("x", role=name, broadcast_level=level)]
+            except UnknownRole:
+                continue
+        return []
+
+    return inject
+
+
+def one_id_twice(conversation: Conversation) -> list[Receipt]:
+    """A host that tries again after a lost connection."""
+    first = conversation.intervene(UserMessage("x", id="same"))
+    again = conversation.intervene(UserMessage("y", id="same"))
+    assert again is first
+    return [first]
+
+
+def refused_levels(conversation: Conversation) -> list[Receipt]:
+    """Levels that are none change nothing."""
+    for level in (0, True, 1.0, "1", None):
+        try:
+            conversation.intervene("x", broadcast_level=level)  # type: ignore[arg-type]  # what is refused here
+        except ValueError:
+            continue
+        raise AssertionError(f"level {level!r} was taken")
+    return []
+
+
+def in_a_row(*levels: int) -> Inject:
+    """Several interventions in one step."""
+    return lambda conversation: [conversation.intervene("x", broadcast_level=level) for level in levels]
+
+
+INJECTIONS: dict[str, Inject] = {
+    "level 1": interrupt(1),
+    "level 2": interrupt(2),
+    "level 3": interrupt(3),
+    "level 10": interrupt(10),
+    "level -1": interrupt(-1),
+    "levels that are none": refused_levels,
+    "1, 1": in_a_row(1, 1),
+    "1, 2": in_a_row(1, 2),
+    "2, 1": in_a_row(2, 1),
+    "2, 3": in_a_row(2, 3),
+    "communicate": communicate,
+    "role": to_role(1),
+    "role and above": to_role(2),
+    "one id twice": one_id_twice,
+}

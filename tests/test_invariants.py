@@ -1,0 +1,80 @@
+"""The invariants of interruption, each a test of its name, over sampled moments of five schedules of every scenario.
+
+`python -m tests.prove` runs every moment of as many schedules as one likes.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from callboard.runtime.referee import Invariant
+from callboard.runtime.testing import InvariantBroken, every_interrupt_point
+from tests.injections import INJECTIONS
+from tests.scenarios import SCENARIOS
+
+SEEDS = range(5)
+SAMPLE = 5
+
+
+@dataclass
+class Verdicts:
+    """What all runs showed."""
+
+    runs: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    breaches: dict[Invariant, list[str]] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> Verdicts:
+    """Every scenario with every injection; the runs are shared by the tests below."""
+    verdicts = Verdicts()
+    for name, scenario in SCENARIOS.items():
+        for injection, inject in INJECTIONS.items():
+            try:
+                report = every_interrupt_point(scenario, inject, seeds=SEEDS, sample=SAMPLE, limit=60)
+            except InvariantBroken as broken:
+                for breach in broken.breaches:
+                    verdicts.breaches.setdefault(breach.invariant, []).append(f"{name}, {injection}: {broken}")
+            else:
+                verdicts.runs += report.runs
+                verdicts.outcomes += report.outcomes
+    return verdicts
+
+
+def test_accept_then_cut_record_then_begin(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ACCEPT_THEN_CUT)
+
+
+def test_an_abandoned_ask_is_a_recalled_request(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.RECALLED)
+
+
+def test_no_attempt_beside_an_old_one(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ALONE)
+
+
+def test_one_scope_an_attempt(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ONE_SCOPE)
+
+
+def test_the_highest_interrupted_turn_of_a_chain_starts_again_once(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ONCE)
+
+
+def test_one_answer(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ONE_ANSWER)
+
+
+def test_clean_up_that_raises_does_not_fail_the_turn(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.CLEAN_UP)
+
+
+def test_no_message_is_lost(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.NOTHING_LOST)
+
+
+def test_the_runs_reach_every_outcome(verdicts: Verdicts) -> None:
+    assert verdicts.runs == len(SCENARIOS) * len(INJECTIONS) * len(SEEDS) * SAMPLE
+    assert set(verdicts.outcomes) >= {"seen", "told", "missed", "started"}
