@@ -6,21 +6,21 @@ or id; the post itself travels only in `PostRecorded` and `DeadLetter`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from .post import Post
 from .user_message import UserMessage
+from .value import value
 
 WordsOutcome = Literal["seen", "told", "missed"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """The root of all events, for `isinstance` and for annotations."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoundBegan(Event):
     """A message of the user's has left the line and is being worked on."""
 
@@ -28,7 +28,7 @@ class RoundBegan(Event):
     user_query: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoundEnded(Event):
     """The round's answer, or its error, is there; its receipts are settled."""
 
@@ -36,7 +36,7 @@ class RoundEnded(Event):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptBegan(Event):
     """A role begins to work on a post: `attempt` 1, or a later one after an interruption."""
 
@@ -45,7 +45,7 @@ class AttemptBegan(Event):
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptCut(Event):
     """The scope of a running attempt was cancelled; what it had is recorded once it has unwound."""
 
@@ -55,7 +55,7 @@ class AttemptCut(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PostRecorded(Event):
     """Memory has the post. Everything that travels or is kept passes here once, in order."""
 
@@ -63,7 +63,7 @@ class PostRecorded(Event):
     round: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DraftGrew(Event):
     """A role wrote a piece of text that is not recorded yet. These are the first to go when a buffer is full."""
 
@@ -72,7 +72,7 @@ class DraftGrew(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ActorStarted(Event):
     """The directory has a new role; its task starts with its first post."""
 
@@ -80,14 +80,14 @@ class ActorStarted(Event):
     superior: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ActorEnded(Event):
     """A role has left the directory: its superior ended it, or it failed too often."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ActorRestarted(Event):
     """A role's lifetime ended by itself and is opened anew: `state` is new, the rounds stay."""
 
@@ -95,14 +95,14 @@ class ActorRestarted(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WordsAccepted(Event):
     """The user's words are in memory's log; nothing has been cut for them yet."""
 
     words: UserMessage
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WordsSettled(Event):
     """What became of an intervention: a reached role read it, it lies in somebody's rounds, or it met nobody."""
 
@@ -110,7 +110,7 @@ class WordsSettled(Event):
     outcome: WordsOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeadLetter(Event):
     """A post that nobody will take, with the reason."""
 
@@ -118,7 +118,7 @@ class DeadLetter(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EventsDropped(Event):
     """This reader was too slow: so many events are missing at this place."""
 

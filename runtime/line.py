@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from trio.lowlevel import ParkingLot
-
 from .directory import USER
 from .errors import CallboardError, ConversationClosed, RequestRecalled, RoundStopped
 from .event import RoundBegan, RoundEnded
@@ -21,6 +19,7 @@ from .post import Marks, Post
 from .request import Request
 from .round import RoundState
 from .router import Router
+from .signal import Signal
 from .subscription import Publisher
 from .turn import Turn, current_turn
 
@@ -40,7 +39,7 @@ class Line:
         self._breaking = False
         """Whether the round ends with an error, once all that runs has ended."""
         self._waiting: deque[Request] = deque()
-        self._idle = ParkingLot()
+        self._idle = Signal()
         self.replies: Publisher[Post] = Publisher()
         """Each round's last post to the user."""
         self.on_began: Callable[[Request], None] = lambda request: None
@@ -59,7 +58,7 @@ class Line:
     async def wait_idle(self) -> None:
         """Until `idle`. Cancelled: nothing happens to the work."""
         while not self.idle:
-            await self._idle.park()
+            await self._idle.wait()
 
     def add(self, request: Request) -> None:
         """Begins the request's round if none runs, else puts it in line."""
@@ -157,7 +156,7 @@ class Line:
 
     def _look_if_idle(self) -> None:
         if self.idle:
-            self._idle.unpark_all()
+            self._idle.fire()
             self.on_idle()
 
 

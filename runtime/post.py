@@ -7,12 +7,13 @@ which a file holds as further keys, and only those that say something.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from .attachment import Attachment, AttachmentType
 from .ids import create_id, create_id_at
 from .json_value import EMPTY, FrozenMapping, JsonValue, check_text, thaw
+from .value import value
 
 Kind: TypeAlias = Literal["message", "question", "reply", "error", "note", "intervention", "nudge"]
 State: TypeAlias = Literal["whole", "partial", "not_started", "late"]
@@ -21,7 +22,7 @@ UNDECIDED = "Unknown"
 """The recipient of a post for which nobody has decided one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Marks:
     """What the runtime notes about a post."""
 
@@ -69,7 +70,7 @@ def _one_of(allowed: tuple[str, ...], value: str, where: str) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Post:
     """One message; raises ValueError for text that UTF-8 cannot hold, TypeError for what is no text."""
 

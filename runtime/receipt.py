@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import trio
-from trio.lowlevel import ParkingLot
 
 from .errors import Missed
 from .event import WordsOutcome
 from .post import Post
 from .request import Request
+from .signal import Signal
 from .user_message import UserMessage
 
 Action = Literal["started", "intervened", "waiting", "missed"]
@@ -60,7 +60,7 @@ class Words:
         self.request: Request | None = None
         """The round whose answer these words are part of."""
         self.receipt = Receipt(self)
-        self._changed = ParkingLot()
+        self._changed = Signal()
 
     @property
     def id(self) -> str:
@@ -69,13 +69,13 @@ class Words:
 
     def changed(self) -> None:
         """Lets those who wait look again."""
-        self._changed.unpark_all()
+        self._changed.fire()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Until `condition` holds; looked at whenever something changes. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while not condition():
-            await self._changed.park()
+            await self._changed.wait()
 
     def outcome(self) -> WordsOutcome:
         """What has become of them up to now; exactly one of three."""

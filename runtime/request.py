@@ -8,13 +8,14 @@ import copy
 import trio
 
 from .post import Post
+from .signal import Signal
 from .user_message import UserMessage
 
 
 class Request:
     """Ends with the reply, or with the error that `send` raises."""
 
-    __slots__ = ("_ended", "_result", "round", "variables", "words")
+    __slots__ = ("_over", "_result", "round", "variables", "words")
 
     def __init__(self, words: UserMessage) -> None:
         self.words = words
@@ -23,21 +24,24 @@ class Request:
         self.round: str | None = None
         """The id of its round, once that has begun."""
         self._result: Post | Exception | None = None
-        self._ended = trio.Event()
+        self._over = Signal()
 
     @property
     def ended(self) -> bool:
         """Whether the round is over."""
-        return self._ended.is_set()
+        return self._result is not None
 
     def end(self, result: Post | Exception) -> None:
         """The outcome is there; wakes all that wait for it."""
         self._result = result
-        self._ended.set()
+        self._over.fire()
 
     async def wait_ended(self) -> None:
         """Until the round is over. Cancelled: nothing happens to the round."""
-        await self._ended.wait()
+        if self._result is None:
+            await self._over.wait()
+        else:
+            await trio.lowlevel.checkpoint()
 
     def unwrap(self) -> Post:
         """The reply; raises the round's error. Many may wait, so each gets an exception of its own."""

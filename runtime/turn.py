@@ -6,16 +6,15 @@ Turns that wait for one another form the tree that interventions walk: `asker` p
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Literal
 
 import trio
-from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 from .draft import Draft
 from .post import Post
 from .receipt import Words
+from .signal import Signal
 
 TurnState = Literal["queued", "running", "ended"]
 current_turn: ContextVar[Turn | None] = ContextVar("callboard_turn", default=None)
@@ -28,7 +27,7 @@ class Turn:
     """Made by who asks or tells; changed by the router, the attempt and interventions, in sync steps."""
 
     __slots__ = (
-        "_waiting",
+        "_over",
         "account",
         "answer_to",
         "asker",
@@ -44,6 +43,7 @@ class Turn:
         "post",
         "recalled",
         "result",
+        "role",
         "scope",
         "state",
         "successor",
@@ -53,6 +53,8 @@ class Turn:
 
     def __init__(self, post: Post, asker: Turn | None, variables: contextvars.Context, *, foreground: bool) -> None:
         self.post = post
+        self.role = post.send_to
+        """The name of the actor that works on it."""
         self.asker = asker
         self.answer_to = asker.post.send_to if asker is not None else post.send_from
         """The name to which the reply goes; a forwarded request's first asker."""
@@ -84,13 +86,8 @@ class Turn:
         self.result: Post | Exception | None = None
         self.successor: Turn | None = None
         """The turn that took this one's place when the request was handed on."""
-        self._waiting: tuple[Task, ...] = ()
+        self._over = Signal()
         variables.run(current_turn.set, self)
-
-    @property
-    def role(self) -> str:
-        """The name of the actor that works on it."""
-        return self.post.send_to
 
     @property
     def asked(self) -> bool:
@@ -120,9 +117,7 @@ class Turn:
             self.asker.waits.pop(self, None)
         # The variables hold the turn, for `current_turn`: without this only the collector could free either.
         self.variables = _ENDED
-        waiting, self._waiting = self._waiting, ()
-        for task in waiting:
-            reschedule(task)
+        self._over.fire()
 
     @property
     def latest(self) -> Turn:
@@ -138,22 +133,13 @@ class Turn:
         and would get the error of a request that is recalled together with it.
         """
         self.successor = successor
-        successor._waiting, self._waiting = self._waiting, ()
+        self._over.hand_over(successor._over)
 
     async def wait_ended(self) -> None:
         """Until it, and what it was handed on to, is over; no checkpoint if so. Cancelled: nothing happens to it."""
         turn = self.latest
-        if turn.state == "ended":
-            return
-        task = current_task()
-
-        def abort(_: Callable[[], None]) -> Abort:
-            holder = turn.latest
-            holder._waiting = tuple(other for other in holder._waiting if other is not task)
-            return Abort.SUCCEEDED
-
-        turn._waiting = (*turn._waiting, task)
-        await wait_task_rescheduled(abort)
+        if turn.state != "ended":
+            await turn._over.wait()
 
     def __repr__(self) -> str:
         return f"<Turn {self.role} {self.post.id} {self.state} attempt {self.attempts}>"

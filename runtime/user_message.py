@@ -6,13 +6,13 @@ The rule to know: the same `id` is the same words; said twice, they count once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .attachment import Attachment
 from .json_value import EMPTY, JsonValue, check_text, frozen
+from .value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UserMessage:
     """A user's words; lists become tuples, and `extra` is frozen.
 

@@ -15,9 +15,9 @@ PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 
 # Inside runtime a module imports from rows above its own, and from modules to its left in its row.
 LAYERS = {
-    0: """errors json_value ids text shared_memory attachment post round transcript_file transcript_shape
+    0: """value errors json_value ids text shared_memory attachment post round transcript_file transcript_shape
           transcript user_message options event chat_model summary journal""",
-    1: "nursery subscription mailbox server draft limits request receipt turn gate",
+    1: "nursery signal subscription mailbox server draft limits request receipt turn gate",
     2: "directory",
     3: "router",
     4: "tool context actor",

@@ -171,15 +171,18 @@ async def test_closing_hands_over_what_is_left_and_ends_the_receiver() -> None:
 
 
 async def test_closing_wakes_a_parked_receiver(nursery: trio.Nursery) -> None:
-    mailbox = filled()
+    mailbox, ends = filled(), list[str]()
 
     async def receive() -> None:
         with pytest.raises(trio.EndOfChannel):
             await mailbox.get()
+        ends.append("receiver")
 
     nursery.start_soon(receive)
     await wait_all_tasks_blocked()
     mailbox.close()
+    await wait_all_tasks_blocked()
+    assert ends == ["receiver"]
 
 
 async def test_a_closed_mailbox_takes_nothing() -> None:
@@ -193,15 +196,18 @@ async def test_a_closed_mailbox_takes_nothing() -> None:
 
 
 async def test_closing_turns_the_senders_in_line_away(nursery: trio.Nursery) -> None:
-    mailbox = filled("a", capacity=1)
+    mailbox, ends = filled("a", capacity=1), list[str]()
 
     async def send() -> None:
         with pytest.raises(trio.ClosedResourceError):
             await mailbox.put("b", "b")
+        ends.append("sender")
 
     nursery.start_soon(send)
     await wait_all_tasks_blocked()
     assert mailbox.close() == ("a",)
+    await wait_all_tasks_blocked()
+    assert ends == ["sender"]
 
 
 async def test_an_item_that_moved_in_at_the_tick_of_closing_counts_as_put(nursery: trio.Nursery) -> None:

@@ -111,7 +111,10 @@ def test_an_answer_does_not_change_with_later_posts() -> None:
     memory.record(post_on("P>User"))
     memory.end_round("finished")
     assert (routes_of(before), before[0].state) == ([["User>P"]], "created")
-    assert (routes_of(memory.role_rounds("P")), memory.role_rounds("P")[0].state) == ([["User>P", "P>User"]], "finished")
+    assert (routes_of(memory.role_rounds("P")), memory.role_rounds("P")[0].state) == (
+        [["User>P", "P>User"]],
+        "finished",
+    )
 
 
 def test_an_answer_is_frozen() -> None:
@@ -195,6 +198,7 @@ async def test_a_shared_entry_survives_the_file(tmp_path: Path) -> None:
     restored = Transcript.restore_yaml(tmp_path / "notes.yaml")
     assert restored == conversation.transcript()
     (attachment,) = restored.rounds[0].post_list[1].attachment_list
+    assert isinstance(attachment.extra, SharedMemoryEntry)
     assert (attachment.content, attachment.extra.content) == ("a note", "1. think")
 
 

@@ -141,10 +141,17 @@ def test_a_publisher_is_wanted_while_one_reader_is_left() -> None:
 
 
 async def test_closing_ends_a_parked_reader(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
-    publisher = Publisher[Item]()
-    nursery.start_soon(read_all, publisher.subscribe(Subscription()), [])
+    publisher, ends = Publisher[Item](), list[str]()
+
+    async def read() -> None:
+        await read_all(publisher.subscribe(Subscription()), [])
+        ends.append("reader")
+
+    nursery.start_soon(read)
     await wait_all_tasks_blocked()
     publisher.close()
+    await wait_all_tasks_blocked()
+    assert ends == ["reader"]
 
 
 async def test_who_subscribes_after_the_end_reads_nothing() -> None:

@@ -304,7 +304,9 @@ async def test_ending_a_role_waits_for_all_under_it(autojump_clock: MockClock) -
         return post.reply(str(trio.current_time()))
 
     async with open_conversation(Role("root", work)) as conversation:
-        assert (await conversation.send("a")).message == "3.0"
+        reply = await conversation.send("a")
+        await trio.sleep(9)
+    assert reply.message == "3.0"
 
 
 @pytest.mark.xfail(strict=True, reason="Supervisor._start looks for an ending role by the top name of a tree only")
@@ -316,26 +318,31 @@ async def test_a_tree_that_was_ended_can_be_started_again(autojump_clock: MockCl
             await context.start_subordinate(middle)
             await context.ask("middle")
             await context.end_subordinate("middle")
-        return post.reply()
+        return post.reply("twice")
 
-    async with open_conversation(Role("root", work)) as conversation:
-        await conversation.send("a")
+    async with open_conversation(Role("root", work)) as conversation, trio.open_nursery() as nursery:
+        outcomes = await in_order(nursery, *sends(conversation, "a"))
+        await trio.sleep(9)
+    assert [str(getattr(outcome, "message", outcome)) for outcome in outcomes] == ["twice"]
 
 
 @pytest.mark.xfail(strict=True, reason="Supervisor.close walks its lifetimes while ended ones are taken out")
 async def test_leaving_the_block_while_a_role_is_being_ended_waits_for_it(autojump_clock: MockClock) -> None:
-    worker = Lasting("worker", 3)
+    worker = Lasting("worker", 13)
 
     async def work(post: Post, context: TurnContext) -> Post:
         await context.start_subordinate(worker)
         await context.ask("worker")
-        await context.end_subordinate("worker")
+        with trio.move_on_after(1):
+            await context.end_subordinate("worker")
         return post.reply()
 
-    async with open_conversation(Role("root", work)) as conversation:
-        conversation.communicate("a")
-        await trio.sleep(1)
-    assert (trio.current_time(), worker.log) == (3, ["in", "out"])
+    # Long enough for all other tasks to have ended: with one of them alive the block hangs for ever.
+    async with open_conversation(Role("root", work), options=ConversationOptions(idle_after=1)) as conversation:
+        await conversation.send("a")
+        await trio.sleep(9)
+        assert tasks() == {"callboard:worker"}
+    assert (trio.current_time(), worker.log) == (13, ["in", "out"])
 
 
 @pytest.mark.xfail(strict=True, reason="Directory.add enters a role before it looks for its superior")
