@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from .context import LiveContext, TurnContext
+from .directory import origin
+from .errors import DuplicateName
 from .post import Post
 
 
@@ -44,3 +46,18 @@ class Actor(ABC):
 @asynccontextmanager
 async def _nothing() -> AsyncIterator[None]:
     yield None
+
+
+def actor_tree(actor: Actor, superior: str | None) -> dict[str, tuple[Actor, str | None]]:
+    """An actor and all under it, by name, each with its superior. Raises DuplicateName for a name that stands twice."""
+    tree: dict[str, tuple[Actor, str | None]] = {}
+    look = [(actor, superior)]
+    while look:
+        one, above = look.pop(0)
+        if not isinstance(one, Actor):
+            raise TypeError(f"a role is an Actor, not {type(one).__name__}")
+        if one.name in tree:
+            raise DuplicateName(one.name, origin(tree[one.name][1]), origin(above))
+        tree[one.name] = (one, above)
+        look += [(subordinate, one.name) for subordinate in one.subordinates]
+    return tree

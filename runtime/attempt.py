@@ -48,6 +48,8 @@ class Attempts:
         scope = turn.begin()
         if router.events.wanted:
             router.events.publish(AttemptBegan(turn.role, turn.post.id, turn.attempts))
+        if turn.asker is None and turn.post.marks.words is not None:
+            self._interventions.saw(turn.role, (turn.post.marks.words,))
         finished = False
         returned: Post | None = None
         try:

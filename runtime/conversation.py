@@ -76,8 +76,9 @@ class Conversation:
             return await said.reply()
         request = self._request(message)
         if isinstance(message, UserMessage):
-            self._keep(Words(request.words)).request = request
-        self._inside(self._line.add, request)
+            self._inside(self._start, self._keep(Words(request.words)), request)
+        else:
+            self._inside(self._line.add, request)
         try:
             await request.wait_ended()
         except BaseException:
@@ -205,11 +206,11 @@ class Conversation:
         words.action = "waiting"
         self._line.add(request)
 
-    def _round_began(self, supervisor: Supervisor, request: Request) -> None:
+    def _round_began(self, supervisor: Supervisor, request: Request, turn: Turn) -> None:
         supervisor.watch()
         words = self._said.get(request.words.id)
         if words is not None:
-            words.action = "started"
+            self._interventions.follow(words, turn)
 
     def _missed(self, words: Words) -> None:
         if words.fallback is not None:

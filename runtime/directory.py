@@ -46,11 +46,12 @@ class Directory:
         self._ending: dict[str, Entry] = {}
 
     def add(self, entry: Entry) -> None:
-        """Raises ValueError for a name that is none, DuplicateName for one that is taken."""
+        """Raises ValueError for a name that is none, DuplicateName for one that is taken, UnknownRole."""
         self.check_free(entry.name, entry.superior)
+        superior = self.find(entry.superior) if entry.superior is not None else None
         self._entries[entry.name] = entry
-        if entry.superior is not None:
-            self._entries[entry.superior].subordinates[entry.name] = None
+        if superior is not None:
+            superior.subordinates[entry.name] = None
 
     def check_free(self, name: str, superior: str | None) -> None:
         """Raises what `add` would raise."""

@@ -62,6 +62,15 @@ class Interventions:
         aim = self._aims[words.id] = _Aim(words, next(self._numbers))
         self._apply(aim, reach)
 
+    def follow(self, words: Words, turn: Turn) -> None:
+        """Words that have become a round: they lie in its first post."""
+        words.action = "started"
+        words.settled = None
+        words.reached[turn.role] = None
+        words.placed.add(turn.role)
+        aim = self._aims[words.id] = _Aim(words, next(self._numbers))
+        aim.homes[turn] = None
+
     def attempt_ended(self, turn: Turn, finished: bool, kept: Iterable[Post], error: Exception | None = None) -> None:
         """Records what was pending for this turn; keeps the words that came too late, to be aimed again."""
         if not turn.pending and not turn.causes:

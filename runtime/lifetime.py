@@ -19,6 +19,7 @@ from .errors import RoleFailed
 from .event import ActorEnded, ActorRestarted
 from .receive_loop import ReceiveLoop
 from .router import Router
+from .signal import Signal
 
 RESTARTS = 3
 RESTART_PERIOD = 60.0
@@ -28,7 +29,19 @@ RESTART_PERIOD = 60.0
 class Lifetime:
     """Of one actor in one conversation; its task may end and start again while it is idle."""
 
-    __slots__ = ("_conversation", "_loop", "_restarts", "_router", "actor", "ended", "entry", "error", "scope")
+    __slots__ = (
+        "_conversation",
+        "_entered",
+        "_loop",
+        "_over",
+        "_restarts",
+        "_router",
+        "actor",
+        "entry",
+        "error",
+        "has_task",
+        "scope",
+    )
 
     def __init__(self, actor: Actor, entry: Entry, loop: ReceiveLoop, router: Router, conversation: str) -> None:
         self.actor = actor
@@ -37,10 +50,12 @@ class Lifetime:
         self._router = router
         self._conversation = conversation
         self._restarts: deque[float] = deque()
+        self._over = Signal()
+        self._entered = False
+        self.has_task = False
+        """Whether a task serves it, or is about to."""
         self.scope: trio.CancelScope | None = None
-        """Round the running task; None while there is none."""
-        self.ended: trio.Event | None = None
-        """Set when the task has ended, for those who wait for that."""
+        """Round the task that serves it."""
         self.error: Exception | None = None
         """What leaving `live` raised."""
 
@@ -49,11 +64,10 @@ class Lifetime:
         """Whether the actor keeps its task while idle: it has a `live` of its own."""
         return type(self.actor).live is not Actor.live
 
-    def watch_end(self) -> trio.Event:
-        """An event that is set when the task has ended."""
-        if self.ended is None:
-            self.ended = trio.Event()
-        return self.ended
+    async def wait_ended(self) -> None:
+        """Until no task serves it; no checkpoint if none does. Cancelled: nothing happens to it."""
+        while self.has_task:
+            await self._over.wait()
 
     async def run(self, on_end: Callable[[Lifetime], None]) -> None:
         """Lifetimes one after another, until the mailbox is closed or the actor has failed too often."""
@@ -65,14 +79,17 @@ class Lifetime:
         finally:
             if self.scope is scope:  # else the task was let go while idle, and a new one serves already
                 self.scope = None
+                self.has_task = False
                 self._fail_turn(RuntimeError(f"the task of {self.entry.name} was ended"))
                 on_end(self)
+                self._over.fire()
 
     def let_go(self, start: Callable[[], None]) -> None:
         """Ends the parked task in this step; the next post calls `start`."""
         assert self.scope is not None, "only a running task is let go"
         self.scope.cancel(reason="idle")
         self.scope = None
+        self.has_task = False
         self.entry.start = start
 
     async def _live(self) -> Exception | None:
@@ -81,8 +98,10 @@ class Lifetime:
         if entry.mailbox.closed:
             return None
         context = LiveContext(self._conversation, entry.name, entry.superior)
+        self._entered = False
         try:
             async with self.actor.live(context) as entry.state:
+                self._entered = True
                 await self._loop.serve(self.actor, entry)
         except Exception as error:
             if not entry.mailbox.closed:
@@ -95,7 +114,7 @@ class Lifetime:
     def _opens_anew(self, error: Exception) -> bool:
         """Fails the turn that the lifetime took down, or the post that brought it up; whether to go on."""
         mailbox = self.entry.mailbox
-        if self.entry.turn is None and len(mailbox):
+        if not self._entered and len(mailbox):
             self.entry.turn = mailbox.get_nowait()
         self._fail_turn(error)
         now = trio.current_time()

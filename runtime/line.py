@@ -42,7 +42,7 @@ class Line:
         self._idle = Signal()
         self.replies: Publisher[Post] = Publisher()
         """Each round's last post to the user."""
-        self.on_began: Callable[[Request], None] = lambda request: None
+        self.on_began: Callable[[Request, Turn], None] = lambda request, turn: None
         self.on_idle: Callable[[], None] = lambda: None
 
     @property
@@ -72,7 +72,7 @@ class Line:
         """Nobody waits for this request any more: out of the line, or its work is recalled."""
         if request in self._waiting:
             self._waiting.remove(request)
-            request.end(ConversationClosed("the request was withdrawn before its round began"))
+            request.end(RequestRecalled(self._root, request.words.id))
             self._look_if_idle()
         elif request is self._current and self._turn is not None:
             self._router.recall(self._turn)
@@ -128,7 +128,7 @@ class Line:
         outer = request.variables.get(current_turn)
         turn = Turn(post, None, request.variables, foreground=True)
         turn.outer = outer
-        self.on_began(request)
+        self.on_began(request, turn)
         try:
             entry = self._router.open(turn)
         except CallboardError as error:

@@ -17,12 +17,24 @@ async def open_nursery() -> AsyncIterator[trio.Nursery]:
             try:
                 yield nursery
             except BaseException as error:
-                # Raised again below: the nursery would make a group of it.
-                failures.append(error)
+                cancelled, others = _split(error)
+                # The others are raised again below: the nursery would make a group of one, too.
+                failures += others
                 nursery.cancel_scope.cancel(reason="the block failed")
+                if cancelled is not None:
+                    raise cancelled from None  # only in here is the scope that catches it
     except BaseExceptionGroup as crash:
         failures += crash.exceptions
     raise_failures(failures)
+
+
+def _split(error: BaseException) -> tuple[BaseException | None, list[BaseException]]:
+    if isinstance(error, trio.Cancelled):
+        return error, []
+    if not isinstance(error, BaseExceptionGroup):
+        return None, [error]
+    cancelled, others = error.split(trio.Cancelled)
+    return cancelled, [others] if others is not None else []
 
 
 def raise_failures(failures: list[BaseException]) -> None:

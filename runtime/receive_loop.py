@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context
 
 import trio
 from trio.lowlevel import cancel_shielded_checkpoint, current_task
@@ -11,6 +12,7 @@ from .actor import Actor
 from .attempt import Attempts
 from .context import Above, TurnContext
 from .directory import Entry
+from .mailbox import Mailbox
 from .post import Post
 from .router import Router
 from .turn import Turn
@@ -34,18 +36,17 @@ class ReceiveLoop:
         async def work(turn: Turn) -> Post | None:
             return await actor.receive(turn.post, TurnContext(turn, entry, self._router, self._above))
 
-        while True:
-            try:
-                turn = await entry.mailbox.get()
-            except trio.EndOfChannel:
-                return
-            await _enter(turn)
-            if turn.state == "ended":
-                continue
-            entry.turn = turn
-            await self._attempts.run(turn, work)
-            entry.turn = None
-            self._report(turn)
+        variables = current_task().context
+        try:
+            while (turn := await _next(entry.mailbox)) is not None:
+                await _enter(turn.variables)
+                if turn.state != "ended":
+                    entry.turn = turn
+                    await self._attempts.run(turn, work)
+                    entry.turn = None
+                    self._report(turn)
+        finally:
+            await _enter(variables)
 
     def fail(self, turn: Turn, error: Exception) -> None:
         """Ends a turn that its actor's lifetime took down with it."""
@@ -57,9 +58,16 @@ class ReceiveLoop:
             self._end_round(turn.result)
 
 
-async def _enter(turn: Turn) -> None:
-    """From here on the task runs in the turn's context variables; no checkpoint if the router has seen to it."""
+async def _next(mailbox: Mailbox[Turn]) -> Turn | None:
+    try:
+        return await mailbox.get()
+    except trio.EndOfChannel:
+        return None
+
+
+async def _enter(variables: Context) -> None:
+    """From here on the task runs in these context variables; no checkpoint if it does already."""
     task = current_task()
-    if task.context is not turn.variables:
-        task.context = turn.variables
+    if task.context is not variables:
+        task.context = variables
         await cancel_shielded_checkpoint()

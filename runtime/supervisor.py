@@ -14,11 +14,11 @@ from functools import partial
 
 import trio
 
-from .actor import Actor
+from .actor import Actor, actor_tree
 from .attempt import Attempts
 from .context import Startable
-from .directory import Entry, origin
-from .errors import DuplicateName, RequestRecalled, RoleFailed, UnknownRole
+from .directory import Entry
+from .errors import RequestRecalled, RoleFailed, UnknownRole
 from .event import ActorEnded, ActorStarted, Event
 from .intervention import Interventions
 from .lifetime import Lifetime
@@ -94,22 +94,25 @@ class Supervisor:
             answer: str | Lifetime = await self._router.servers[SUPERVISOR].ask(question)
             if isinstance(answer, str):
                 return answer
-            await answer.watch_end().wait()
+            await answer.wait_ended()
 
     async def end_subordinate(self, superior: str, name: str) -> None:
-        """Asks the supervisor, then waits until its task has ended. Raises what leaving its `live` raised."""
-        lifetime: Lifetime = await self._router.servers[SUPERVISOR].ask(_EndSubordinate(superior, name))
-        await lifetime.watch_end().wait()
-        if lifetime.error is not None:
-            raise RoleFailed(name, "", lifetime.error)
+        """Asks the supervisor, then waits until the tasks have ended. RoleFailed: leaving a `live` raised."""
+        lifetimes: list[Lifetime] = await self._router.servers[SUPERVISOR].ask(_EndSubordinate(superior, name))
+        for lifetime in lifetimes:
+            await lifetime.wait_ended()
+        for lifetime in lifetimes:
+            if lifetime.error is not None:
+                raise RoleFailed(lifetime.entry.name, "", lifetime.error)
 
     def add(self, actor: Actor, superior: str | None = None) -> None:
         """Enters an actor and all under it, all or none; a task starts with the first post.
 
         Raises DuplicateName, and ValueError for a name that is none.
         """
-        tree: dict[str, tuple[Actor, str | None]] = {}
-        self._collect(actor, superior, tree)
+        tree = actor_tree(actor, superior)
+        for name, (_, above) in tree.items():
+            self._router.directory.check_free(name, above)
         for one, above in tree.values():
             entry = Entry(one.name, above, Mailbox(self._options.mailbox))
             self._router.directory.add(entry)
@@ -135,19 +138,21 @@ class Supervisor:
         """
         while self._router.turns:
             await next(iter(self._router.turns)).wait_ended()
+        lifetimes = list(self._lifetimes.values())
         with trio.move_on_after(self._options.closing):
-            for lifetime in reversed(self._lifetimes.values()):
+            for lifetime in reversed(lifetimes):
                 lifetime.entry.mailbox.close()
-                if lifetime.scope is not None:
-                    await lifetime.watch_end().wait()
-        for lifetime in self._lifetimes.values():
+                await lifetime.wait_ended()
+        for lifetime in lifetimes:
             lifetime.entry.mailbox.close()
             if lifetime.scope is not None:
                 lifetime.scope.cancel(reason="the conversation is closed and its time for closing is over")
+        for lifetime in lifetimes:
+            await lifetime.wait_ended()
         for server in self._servers:
             server.close()
         self._nursery.cancel_scope.cancel(reason="the conversation is closed")
-        return [lifetime.error for lifetime in self._lifetimes.values() if lifetime.error is not None]
+        return [lifetime.error for lifetime in lifetimes if lifetime.error is not None]
 
     async def _watch(self) -> None:
         try:
@@ -179,6 +184,7 @@ class Supervisor:
 
     def _start_task(self, lifetime: Lifetime) -> None:
         lifetime.entry.start = None
+        lifetime.has_task = True
         name = f"callboard:{lifetime.entry.name}"
         self._variables.run(partial(self._nursery.start_soon, lifetime.run, self._ended, name=name))
 
@@ -186,7 +192,7 @@ class Supervisor:
         server.start = None
         self._variables.run(partial(self._nursery.start_soon, server.serve, name=f"callboard:{server.name}"))
 
-    def _answer(self, question: _StartSubordinate | _EndSubordinate) -> str | Lifetime:
+    def _answer(self, question: _StartSubordinate | _EndSubordinate) -> str | Lifetime | list[Lifetime]:
         match question:
             case _StartSubordinate(superior, actor, reset):
                 return self._start(superior, actor, reset)
@@ -198,47 +204,35 @@ class Supervisor:
 
     def _start(self, superior: str, actor: Actor, reset: bool) -> str | Lifetime:
         directory = self._router.directory
-        ending = directory.ending(actor.name)
-        if ending is not None:
-            return self._lifetimes[ending]
+        directory.find(superior)
         if actor.name not in directory or directory.find(actor.name).superior != superior:
+            for name in actor_tree(actor, superior):
+                ending = directory.ending(name)
+                if ending is not None:
+                    return self._lifetimes[ending]
             self.add(actor, superior)
         if reset:
             self._memory.begin_view(actor.name)
         return actor.name
 
-    def _collect(self, actor: Actor, superior: str | None, tree: dict[str, tuple[Actor, str | None]]) -> None:
-        if not isinstance(actor, Actor):
-            raise TypeError(f"a role is an Actor, not {type(actor).__name__}")
-        if actor.name in tree:
-            raise DuplicateName(actor.name, origin(tree[actor.name][1]), origin(superior))
-        self._router.directory.check_free(actor.name, superior)
-        tree[actor.name] = (actor, superior)
-        for subordinate in actor.subordinates:
-            self._collect(subordinate, actor.name, tree)
-
-    def _end(self, entry: Entry) -> Lifetime:
+    def _end(self, entry: Entry) -> list[Lifetime]:
         """Takes a role and all under it out of the directory and recalls their turns, in one step."""
         lifetime = self._lifetimes[entry]
-        lifetime.watch_end()
         self._router.directory.remove(entry)
-        for name in list(entry.subordinates):
-            self._end(self._router.directory.find(name))
+        below = [self._end(self._router.directory.find(name)) for name in list(entry.subordinates)]
         for turn in self._router.turns_of(entry.name):
             self._router.recall(turn, RequestRecalled(entry.name, turn.post.id))
         entry.mailbox.close()
         self._publish(ActorEnded(entry.name))
-        if entry.start is not None or entry.failed is not None:
+        if not lifetime.has_task:
             self._ended(lifetime)
-        return lifetime
+        return [*(one for ended in below for one in ended), lifetime]
 
     def _ended(self, lifetime: Lifetime) -> None:
         """A task has ended, or there was none to end: a removed role's name is free now."""
         if lifetime.entry.name not in self._router.directory:
             self._router.directory.forget(lifetime.entry)
             del self._lifetimes[lifetime.entry]
-        if lifetime.ended is not None:
-            lifetime.ended.set()
 
     def _publish(self, event: Event) -> None:
         if self._router.events.wanted:

@@ -18,7 +18,8 @@ def value(cls: type[T]) -> type[T]:
     """As `dataclass(frozen=True, slots=True)`, for classes that are made often. Defaults must be immutable values."""
     made: Any = dataclass(frozen=True, slots=True)(cls)
     made.__init__ = _constructor(made)
-    return made  # type: ignore[no-any-return]  # the class that was given, with slots
+    with_slots: type[T] = made
+    return with_slots
 
 
 def _constructor(made: Any) -> Callable[..., None]:
@@ -34,4 +35,5 @@ def _constructor(made: Any) -> Callable[..., None]:
     constructor.__annotations__ = {field.name: field.type for field in fields(made)}
     constructor.__qualname__ = f"{made.__qualname__}.__init__"
     constructor.__module__ = made.__module__
-    return constructor  # type: ignore[no-any-return]  # made by the line above
+    typed: Callable[..., None] = constructor
+    return typed

@@ -11,12 +11,12 @@ from callboard.runtime.errors import BoardClosed, ConversationClosed, DuplicateN
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 
-from .test_conversation import Role, asks, cleans_up, takes
+from .test_conversation import Role, answers, asks, cleans_up, takes
 from .test_lifetime import Lasting, raises_when_left, reports
 
 
 async def test_an_opened_conversation_lives_in_the_callers_block() -> None:
-    async with Board(Role("root", takes(0))) as board:
+    async with Board(Role("root", answers)) as board:
         async with board.open_conversation("one") as conversation:
             assert board.find("one") is conversation
             assert (await conversation.send("a")).message == "a"
@@ -24,7 +24,7 @@ async def test_an_opened_conversation_lives_in_the_callers_block() -> None:
 
 
 async def test_a_started_conversation_lives_until_it_is_closed(autojump_clock: MockClock) -> None:
-    async with Board(Role("root", takes(0))) as board:
+    async with Board(Role("root", answers)) as board:
         conversation = await board.start_conversation("one")
         assert (board.find("one") is conversation, conversation.id, len(board)) == (True, "one", 1)
         assert (await conversation.send("a")).message == "a"
@@ -34,7 +34,7 @@ async def test_a_started_conversation_lives_until_it_is_closed(autojump_clock: M
 
 async def test_ids_are_made_for_conversations_without_one() -> None:
     options = ConversationOptions(id="of the options", mailbox=3)
-    async with Board(Role("root", takes(0)), options=options) as board:
+    async with Board(Role("root", answers), options=options) as board:
         ids = [(await board.start_conversation()).id for _ in range(3)]
         async with board.open_conversation() as conversation:
             assert len({*ids, conversation.id, "of the options"}) == 5
@@ -42,7 +42,7 @@ async def test_ids_are_made_for_conversations_without_one() -> None:
 
 
 async def test_an_unknown_conversation_is_not_found() -> None:
-    async with Board(Role("root", takes(0))) as board:
+    async with Board(Role("root", answers)) as board:
         assert board.find("nobody") is None
         await board.close("nobody")
 
@@ -96,7 +96,7 @@ async def test_an_id_in_use_is_refused(autojump_clock: MockClock) -> None:
 
 
 async def test_a_board_takes_conversations_in_its_block_only() -> None:
-    board = Board(Role("root", takes(0)))
+    board = Board(Role("root", answers))
     with pytest.raises(BoardClosed):
         board.open_conversation()
     async with board:
@@ -193,7 +193,7 @@ async def test_the_same_actors_serve_many_conversations_at_once(autojump_clock: 
 
 
 async def test_a_start_that_is_cancelled_started_nothing() -> None:
-    async with Board(Role("root", takes(0))) as board:
+    async with Board(Role("root", answers)) as board:
         with trio.CancelScope() as scope:
             scope.cancel()
             await board.start_conversation("one")

@@ -21,8 +21,7 @@ from callboard.runtime.subscription import Publisher
 from callboard.runtime.transcript import Transcript
 from callboard.runtime.user_message import UserMessage
 
-from .test_conversation import Role, asks, takes
-
+from .test_conversation import Role, answers, asks
 
 ROLES = ("User", "root", "planner", "worker")
 
@@ -111,10 +110,8 @@ def test_an_answer_does_not_change_with_later_posts() -> None:
     memory.record(post_on("P>User"))
     memory.end_round("finished")
     assert (routes_of(before), before[0].state) == ([["User>P"]], "created")
-    assert (routes_of(memory.role_rounds("P")), memory.role_rounds("P")[0].state) == (
-        [["User>P", "P>User"]],
-        "finished",
-    )
+    after = memory.role_rounds("P")
+    assert (routes_of(after), after[0].state) == ([["User>P", "P>User"]], "finished")
 
 
 def test_an_answer_is_frozen() -> None:
@@ -261,21 +258,22 @@ async def test_words_count_as_seen_once_their_own_role_has_read_its_rounds(autoj
 
 async def test_words_that_only_others_read_were_told(autojump_clock: MockClock) -> None:
     async def reads_others(post: Post, context: TurnContext) -> Post:
-        await get_role_rounds(context, "nobody")
+        await get_role_rounds(context, "root")
         await trio.sleep(1)
         return post.reply()
 
-    async with open_conversation(Role("root", reads_others)) as conversation:
+    root = Role("root", asks("worker"), Role("worker", reads_others))
+    async with open_conversation(root) as conversation:
         conversation.communicate("a")
         await trio.sleep(0.5)
-        receipt = conversation.intervene("b")
+        receipt = conversation.intervene("b", broadcast_level=2)
         conversation.rounds("root")
         assert not await receipt.seen()
         assert receipt.action == "intervened"
 
 
 async def test_three_roles_each_read_their_own_part_of_each_round() -> None:
-    root = Role("root", asks("planner"), Role("planner", asks("worker")), Role("worker", takes(0)))
+    root = Role("root", asks("planner"), Role("planner", asks("worker")), Role("worker", answers))
     async with open_conversation(root) as conversation:
         for word in ("a", "b"):
             await conversation.send(word)
