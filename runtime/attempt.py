@@ -132,6 +132,7 @@ class Attempts:
         return [partial]
 
     def _end(self, turn: Turn, result: Post | Exception | None) -> None:
+        _seal(turn)
         self._router.finish(turn, result)
 
 

@@ -160,7 +160,8 @@ class TurnContext:
     async def end_subordinate(self, name: str) -> None:
         """Ends a role under this one: its turn is recalled, its mailbox answered, its name free on return.
 
-        Cancelled: it ends all the same. Raises UnknownRole for a role that is not under this one.
+        Safe to repeat in a new attempt. Cancelled: it ends all the same. Raises UnknownRole for a role that is not
+        under this one, RoleFailed if leaving its `live` raised.
         """
         turn = self._live()
         await self._above.end_subordinate(turn.role, name)

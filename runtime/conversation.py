@@ -174,6 +174,7 @@ class Conversation:
         """Joins the parts: who is told what, in which order, when a turn ends."""
         self._router.on_ended = self._turn_ended
         self._line.on_began = partial(self._round_began, supervisor)
+        self._line.on_refused = self._refused
         self._line.on_idle = supervisor.idle
         supervisor.on_told_failure = self._line.break_off
         supervisor.on_cancelled = self.begin_closing
@@ -211,6 +212,12 @@ class Conversation:
         words = self._said.get(request.words.id)
         if words is not None:
             self._interventions.follow(words, turn)
+
+    def _refused(self, request: Request) -> None:
+        words = self._said.get(request.words.id)
+        if words is not None:
+            words.action = words.settled = "missed"
+            words.changed()
 
     def _missed(self, words: Words) -> None:
         if words.fallback is not None:

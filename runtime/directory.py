@@ -26,6 +26,8 @@ class Entry:
     superior: str | None
     mailbox: Mailbox[Turn]
     subordinates: dict[str, None] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    """Names of subordinates that it has ended, and that nobody bears again."""
     turn: Turn | None = None
     """The turn it works on."""
     task: Task | None = None
@@ -52,6 +54,7 @@ class Directory:
         self._entries[entry.name] = entry
         if superior is not None:
             superior.subordinates[entry.name] = None
+            superior.ended.discard(entry.name)
 
     def check_free(self, name: str, superior: str | None) -> None:
         """Raises what `add` would raise."""
@@ -68,7 +71,9 @@ class Directory:
         del self._entries[entry.name]
         self._ending[entry.name] = entry
         if entry.superior is not None and entry.superior in self._entries:
-            self._entries[entry.superior].subordinates.pop(entry.name, None)
+            superior = self._entries[entry.superior]
+            superior.subordinates.pop(entry.name, None)
+            superior.ended.add(entry.name)
 
     def forget(self, entry: Entry) -> None:
         """The name is free."""

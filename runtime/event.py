@@ -82,9 +82,11 @@ class ActorStarted(Event):
 
 @value
 class ActorEnded(Event):
-    """A role has left the directory: its superior ended it, or it failed too often."""
+    """A role that its superior ended has left, or one has failed too often and answers nobody any more."""
 
     role: str
+    error: str
+    """What leaving its lifetime raised, or why it failed; empty if nothing did."""
 
 
 @value

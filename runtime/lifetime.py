@@ -112,7 +112,10 @@ class Lifetime:
         return None
 
     def _opens_anew(self, error: Exception) -> bool:
-        """Fails the turn that the lifetime took down, or the post that brought it up; whether to go on."""
+        """Fails the turn that the lifetime took down, or the post that brought it up; whether to go on.
+
+        What cannot be entered is tried again with the next post, not for nobody.
+        """
         mailbox = self.entry.mailbox
         if not self._entered and len(mailbox):
             self.entry.turn = mailbox.get_nowait()
@@ -125,7 +128,7 @@ class Lifetime:
             self._give_up(error)
         elif self._router.events.wanted:
             self._router.events.publish(ActorRestarted(self.entry.name, f"{type(error).__name__}: {error}"))
-        return not mailbox.closed
+        return not mailbox.closed and (self._entered or len(mailbox) > 0)
 
     def _fail_turn(self, error: Exception) -> None:
         turn, self.entry.turn = self.entry.turn, None
@@ -140,4 +143,4 @@ class Lifetime:
             self._router.recall(turn, entry.failed)
         entry.mailbox.close()
         if self._router.events.wanted:
-            self._router.events.publish(ActorEnded(entry.name))
+            self._router.events.publish(ActorEnded(entry.name, f"{type(error).__name__}: {error}"))

@@ -43,6 +43,8 @@ class Line:
         self.replies: Publisher[Post] = Publisher()
         """Each round's last post to the user."""
         self.on_began: Callable[[Request, Turn], None] = lambda request, turn: None
+        self.on_refused: Callable[[Request], None] = lambda request: None
+        """Called for a request that ends before anybody could work on it."""
         self.on_idle: Callable[[], None] = lambda: None
 
     @property
@@ -63,7 +65,7 @@ class Line:
     def add(self, request: Request) -> None:
         """Begins the request's round if none runs, else puts it in line."""
         if self._router.closed:
-            request.end(ConversationClosed())
+            self._give_back(request, ConversationClosed())
         else:
             self._waiting.append(request)
             self._begin_next()
@@ -72,7 +74,7 @@ class Line:
         """Nobody waits for this request any more: out of the line, or its work is recalled."""
         if request in self._waiting:
             self._waiting.remove(request)
-            request.end(RequestRecalled(self._root, request.words.id))
+            self._give_back(request, RequestRecalled(self._root, request.words.id))
             self._look_if_idle()
         elif request is self._current and self._turn is not None:
             self._router.recall(self._turn)
@@ -88,7 +90,7 @@ class Line:
         """Ends everything with ConversationClosed, what stands in line too."""
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
-            request.end(ConversationClosed())
+            self._give_back(request, ConversationClosed())
         self.break_off(ConversationClosed())
         self._look_if_idle()
 
@@ -128,22 +130,28 @@ class Line:
         outer = request.variables.get(current_turn)
         turn = Turn(post, None, request.variables, foreground=True)
         turn.outer = outer
-        self.on_began(request, turn)
         try:
             entry = self._router.open(turn)
         except CallboardError as error:
-            self._refuse(post, error)
+            self._refuse(request, post, error)
         else:
             self._turn = turn
+            self.on_began(request, turn)
             self._router.admit(turn, entry)
 
-    def _refuse(self, post: Post, error: CallboardError) -> None:
+    def _give_back(self, request: Request, error: CallboardError) -> None:
+        """The request ends without a round."""
+        request.end(error)
+        self.on_refused(request)
+
+    def _refuse(self, request: Request, post: Post, error: CallboardError) -> None:
         """The root has failed for good: the round ends before it has begun."""
         answer = post.reply(str(error), kind="error")
         self._router.record(post)
         self._router.record(answer)
         self.replies.publish(answer)
         self._end(error)
+        self.on_refused(request)
 
     def _end(self, result: Post | Exception) -> None:
         request, self._current, self._result, self._breaking = self._current, None, None, False

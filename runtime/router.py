@@ -56,6 +56,9 @@ class Router:
             await self._abandon(turn.latest)
             raise
         turn = turn.latest
+        if isinstance(turn.result, RequestRecalled):
+            # Recalled because this task is cancelled, while it was awake: the cancellation has not reached it yet.
+            await trio.lowlevel.checkpoint_if_cancelled()
         if isinstance(turn.result, Post):
             return turn.result
         assert turn.result is not None, "an ask ends with a post or an error"

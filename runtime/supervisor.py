@@ -20,6 +20,7 @@ from .context import Startable
 from .directory import Entry
 from .errors import RequestRecalled, RoleFailed, UnknownRole
 from .event import ActorEnded, ActorStarted, Event
+from .ids import current_ids
 from .intervention import Interventions
 from .lifetime import Lifetime
 from .mailbox import Mailbox
@@ -68,6 +69,7 @@ class Supervisor:
         self._loop = ReceiveLoop(router, attempts, self, lambda error: self.on_told_failure(error))
         self._variables = copy_context()
         """The host's context variables at the conversation's opening, in which lifetimes run."""
+        self._variables.run(current_ids.set, options.ids or current_ids.get())
         self._lifetimes: dict[Entry, Lifetime] = {}
         self._servers = (memory.server, Server(SUPERVISOR, self._answer))
         for server in self._servers:
@@ -90,8 +92,7 @@ class Supervisor:
         if not isinstance(actor, Actor):
             raise TypeError(f"a subordinate is an Actor, not {type(actor).__name__}")
         while True:
-            question = _StartSubordinate(superior, actor, reset)
-            answer: str | Lifetime = await self._router.servers[SUPERVISOR].ask(question)
+            answer = await self._router.servers[SUPERVISOR].ask(_StartSubordinate(superior, actor, reset))
             if isinstance(answer, str):
                 return answer
             await answer.wait_ended()
@@ -193,27 +194,33 @@ class Supervisor:
         self._variables.run(partial(self._nursery.start_soon, server.serve, name=f"callboard:{server.name}"))
 
     def _answer(self, question: _StartSubordinate | _EndSubordinate) -> str | Lifetime | list[Lifetime]:
-        match question:
-            case _StartSubordinate(superior, actor, reset):
-                return self._start(superior, actor, reset)
-            case _EndSubordinate(superior, name):
-                entry = self._router.directory.find(name)
-                if entry.superior != superior:
-                    raise UnknownRole(name, f"{name!r} is not a subordinate of {superior}")
-                return self._end(entry)
+        if isinstance(question, _StartSubordinate):
+            return self._start(question.superior, question.actor, question.reset)
+        return self._end_under(question.superior, question.name)
 
     def _start(self, superior: str, actor: Actor, reset: bool) -> str | Lifetime:
         directory = self._router.directory
         directory.find(superior)
         if actor.name not in directory or directory.find(actor.name).superior != superior:
-            for name in actor_tree(actor, superior):
-                ending = directory.ending(name)
-                if ending is not None:
-                    return self._lifetimes[ending]
+            ending = [entry for name in actor_tree(actor, superior) if (entry := directory.ending(name))]
+            if ending:
+                return self._lifetimes[ending[0]]
             self.add(actor, superior)
         if reset:
             self._memory.begin_view(actor.name)
         return actor.name
+
+    def _end_under(self, superior: str, name: str) -> list[Lifetime]:
+        directory = self._router.directory
+        ending = directory.ending(name)
+        if ending is not None and ending.superior == superior:
+            return [self._lifetimes[ending]]
+        if name in directory.find(superior).ended:
+            return []
+        entry = directory.find(name)
+        if entry.superior != superior:
+            raise UnknownRole(name, f"{name!r} is not a subordinate of {superior}")
+        return self._end(entry)
 
     def _end(self, entry: Entry) -> list[Lifetime]:
         """Takes a role and all under it out of the directory and recalls their turns, in one step."""
@@ -223,16 +230,20 @@ class Supervisor:
         for turn in self._router.turns_of(entry.name):
             self._router.recall(turn, RequestRecalled(entry.name, turn.post.id))
         entry.mailbox.close()
-        self._publish(ActorEnded(entry.name))
         if not lifetime.has_task:
             self._ended(lifetime)
         return [*(one for ended in below for one in ended), lifetime]
 
     def _ended(self, lifetime: Lifetime) -> None:
         """A task has ended, or there was none to end: a removed role's name is free now."""
-        if lifetime.entry.name not in self._router.directory:
-            self._router.directory.forget(lifetime.entry)
-            del self._lifetimes[lifetime.entry]
+        entry = lifetime.entry
+        if self._router.directory.ending(entry.name) is entry:
+            self._router.directory.forget(entry)
+            del self._lifetimes[entry]
+            if entry.failed is None:
+                self._publish(ActorEnded(entry.name, repr(lifetime.error) if lifetime.error else ""))
+        elif not entry.mailbox.closed:
+            entry.start = partial(self._start_task, lifetime)
 
     def _publish(self, event: Event) -> None:
         if self._router.events.wanted:

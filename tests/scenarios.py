@@ -187,7 +187,7 @@ class Trusting(Planner):
         return (await context.ask(name, "do")).message
 
 
-class Peer(Planner):
+class Peer(Trusting):
     """Asks a role that is not under it."""
 
     def __init__(self, name: str, other: str) -> None:
@@ -311,24 +311,24 @@ SCENARIOS: dict[str, Scenario] = {
     "depth 2": scenario(lambda: Trusting("boss", Worker())),
     "depth 3": scenario(lambda: Trusting("boss", Trusting("planner", Worker()))),
     "depth 4": scenario(lambda: Planner("boss", Planner("lead", Planner("planner", Worker())))),
-    "several leaves": scenario(lambda: Planner("boss", Planner("planner", *workers("ab"), Worker("c", 4)))),
+    "several leaves": scenario(lambda: Trusting("boss", Trusting("planner", *workers("ab"), Worker("c", 4)))),
     "a deep branch beside a shallow one": scenario(
         lambda: Planner("boss", Planner("planner", Worker()), Worker("w", 4))
     ),
-    "a shared worker": scenario(lambda: Planner("boss", Peer("a", "w"), Peer("b", "w"), Worker("w", 2))),
-    "a peer off the chain": scenario(lambda: Planner("boss", Peer("peer", "outside")), Worker("outside")),
+    "a shared worker": scenario(lambda: Trusting("boss", Peer("a", "w"), Peer("b", "w"), Worker("w", 2))),
+    "a peer off the chain": scenario(lambda: Trusting("boss", Peer("peer", "outside")), Worker("outside")),
     "told work beside": scenario(lambda: Teller("boss", Worker("background", 6), Worker("w"))),
     "cleans up for five seconds": scenario(lambda: Trusting("boss", Trusting("planner", LateWorker()))),
     "clean-up that raises": scenario(lambda: Trusting("boss", FailingCleanUp())),
-    "clean-up that asks": scenario(lambda: Planner("boss", AskingCleanUp())),
-    "swallows Cancelled": scenario(lambda: Planner("boss", Swallower())),
+    "clean-up that asks": scenario(lambda: Trusting("boss", AskingCleanUp())),
+    "swallows Cancelled": scenario(lambda: Trusting("boss", Swallower())),
     "a failing subordinate": scenario(lambda: Planner("boss", Failing())),
     "None to an ask": scenario(lambda: Planner("boss", Silent())),
     "a mutual ask": scenario(lambda: Planner("boss", Mutual("a", "b"), Mutual("b", "a"))),
     "started on the way": scenario(Starter),
-    "handed on": scenario(lambda: Planner("boss", Forwarder("desk")), Worker("clerk", 2)),
+    "handed on": scenario(lambda: Trusting("boss", Forwarder("desk")), Worker("clerk", 2)),
     "handed on by the root": scenario(lambda: Forwarder("desk"), Worker("clerk", 2)),
-    "a full mailbox": scenario(lambda: Planner("boss", *(Peer(n, "w") for n in "abc")), Worker("w", 1), mailbox=1),
+    "a full mailbox": scenario(lambda: Trusting("boss", *(Peer(n, "w") for n in "abc")), Worker("w", 1), mailbox=1),
     "a lifetime that breaks": scenario(lambda: Planner("boss", Lasting())),
     "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
     "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),

@@ -292,6 +292,21 @@ async def test_an_asker_hands_down_its_own_context_variables() -> None:
         assert (await conversation.send("go")).message == "none/Boss/A"
 
 
+async def test_a_teller_hands_down_its_own_context_variables() -> None:
+    async def boss(post: Post, context: TurnContext) -> Post:
+        for name in ("acme", "globex"):
+            tenant.set(name)
+            await context.tell("Clerk", "news")
+        tenant.set("too late")
+        return post.reply("told")
+
+    async with open_conversation(Role("Boss", boss), Role("Clerk", tenant_of)) as conversation:
+        await conversation.send("go")
+        await conversation.wait_idle()
+        notes = [post.message for post in posts(conversation) if post.marks.kind == "note"]
+    assert notes == ["Clerk sees acme", "Clerk sees globex"]
+
+
 async def test_a_context_variable_does_not_leak_to_the_next_turn_or_back_to_the_asker() -> None:
     async def sets(post: Post, context: TurnContext) -> Post:
         before = tenant.get()
@@ -380,10 +395,11 @@ async def test_ids_and_times_of_all_that_roles_make_come_from_the_options(
         made.extend((create_id("own"), context.share("plan", "x").id))
         return post.reply("done")
 
-    roles = Role("Boss", asks("Helper")), Role("Helper", forwards("Clerk")), Role("Clerk", clerk)
+    roles = Role("Boss", asks("Helper")), Role("Helper", forwards("Clerk")), Role("Clerk", clerk), Role("Idle", echo)
     async with open_conversation(*roles, options=ConversationOptions(ids=old_ids())) as conversation:
         nursery.start_soon(conversation.send, "go")
         await trio.sleep(1)
+        conversation.intervene("just so you know", role="Idle")
         receipt = conversation.intervene("hurry", broadcast_level=-1)
         await conversation.wait_idle()
         assert foreign(conversation) == []

@@ -391,7 +391,6 @@ async def test_the_end_of_a_round_settles_the_words_that_started_it(autojump_clo
             assert await receipt.seen()
 
 
-@pytest.mark.xfail(strict=True, reason="words of a request that ends in line are never settled")
 async def test_closing_settles_the_words_that_wait_in_line(autojump_clock: MockClock) -> None:
     root = Role("root", tells("worker", fails(ValueError())), Role("worker", cleans_up(5)))
     async with open_conversation(root) as conversation:
@@ -405,7 +404,6 @@ async def test_closing_settles_the_words_that_wait_in_line(autojump_clock: MockC
         assert not await receipt.seen()
 
 
-@pytest.mark.xfail(strict=True, reason="words of a request that ends in line are never settled")
 async def test_words_that_left_the_line_are_settled(autojump_clock: MockClock) -> None:
     message = UserMessage("b", id="words-1")
     async with open_conversation(Role("root", takes(2))) as conversation, trio.open_nursery() as nursery:

@@ -347,7 +347,6 @@ async def test_a_root_that_failed_too_often_makes_every_send_raise() -> None:
     assert [reply.marks.kind async for reply in replies] == ["error"] * 6
 
 
-@pytest.mark.xfail(strict=True, reason="a round that is refused never ends the turn that its words follow")
 async def test_words_that_a_failed_root_cannot_take_are_settled(autojump_clock: MockClock) -> None:
     async with open_conversation(Crashing()) as conversation:
         for _ in range(4):

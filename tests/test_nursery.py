@@ -74,7 +74,6 @@ async def test_an_error_beside_a_cancellation_from_outside_is_not_lost(autojump_
             await trio.sleep_forever()
 
 
-@pytest.mark.xfail(strict=True, reason="open_nursery raises the block's Cancelled again outside the nursery's scope")
 async def test_a_nursery_that_cancels_itself_ends_its_block_as_trios_does() -> None:
     try:
         async with open_nursery() as nursery:

@@ -46,6 +46,15 @@ def test_each_who_waits_gets_an_error_of_its_own_with_the_same_cause() -> None:
     assert first.value.__cause__ is second.value.__cause__ is cause
 
 
+def test_an_error_of_another_kind_keeps_its_cause_too() -> None:
+    one, error = request(), ValueError("odd")
+    error.__cause__ = KeyError("k")
+    one.end(error)
+    with pytest.raises(ValueError, match="odd") as caught:
+        one.unwrap()
+    assert caught.value.__cause__ is error.__cause__
+
+
 def test_an_error_without_a_cause_gets_none() -> None:
     one = request()
     one.end(ValueError("odd"))

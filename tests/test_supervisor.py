@@ -315,7 +315,8 @@ async def test_a_tree_that_was_ended_can_be_started_again(autojump_clock: MockCl
         for _ in range(2):
             await context.start_subordinate(middle)
             await context.ask("middle")
-            await context.end_subordinate("middle")
+            with trio.move_on_after(1):
+                await context.end_subordinate("middle")
         return post.reply("twice")
 
     async with open_conversation(Role("root", work)) as conversation, trio.open_nursery() as nursery:
