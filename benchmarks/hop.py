@@ -2,7 +2,8 @@
 
 `python -m benchmarks.hop` prints CPU microseconds and the ratio of each pair, measured in turn in one process.
 Full: roles with mailboxes, ids, marks, cancel scopes, context variables, every post recorded in memory, and one
-observer that reads all events. Bare: tasks that pass a small dataclass over memory channels and do nothing else.
+observer that reads all events. Bare: tasks that pass values over memory channels and do nothing else; once the same
+posts, with their ids and times, and once the smallest dataclass that could do.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import argparse
 import itertools
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import trio
 
@@ -26,9 +29,20 @@ Measure = Callable[[int], Awaitable[float]]
 _numbers = itertools.count()
 
 
+class Passed(Protocol):
+    """What the bare tasks read of what they pass."""
+
+    @property
+    def send_from(self) -> str:
+        """The sender's name."""
+
+
+Make = Callable[[str, str], Passed]
+
+
 @dataclass(slots=True)
-class BarePost:
-    """What the bare tasks pass: a new one for each hop, as a runtime would make."""
+class SmallPost:
+    """The smallest value that could do: a new one for each hop, as a runtime would make."""
 
     send_from: str
     send_to: str
@@ -37,9 +51,14 @@ class BarePost:
     attachment_list: list[object] = field(default_factory=list)
 
 
-def bare_post(send_from: str, send_to: str) -> BarePost:
-    """A post with an id of its own."""
-    return BarePost(send_from, send_to, "hello", f"post-{next(_numbers)}")
+def small_post(send_from: str, send_to: str) -> SmallPost:
+    """A small value with an id of its own."""
+    return SmallPost(send_from, send_to, "hello", f"post-{next(_numbers)}")
+
+
+def same_post(send_from: str, send_to: str) -> Post:
+    """What callboard passes."""
+    return Post.create("hello", send_from, send_to)
 
 
 class Pinger(Actor):
@@ -107,76 +126,77 @@ async def full_rounds(count: int) -> float:
     return seconds
 
 
-async def bare_hops(count: int) -> float:
+async def bare_hops(make: Make, count: int) -> float:
     """The same over memory channels."""
-    to_answerer, answerer_in = trio.open_memory_channel[BarePost](16)
-    to_pinger, pinger_in = trio.open_memory_channel[BarePost](16)
+    to_answerer, answerer_in = trio.open_memory_channel[Passed](16)
+    to_pinger, pinger_in = trio.open_memory_channel[Passed](16)
 
     async def answer() -> None:
         async for _ in answerer_in:
-            await to_pinger.send(bare_post("Answerer", "Pinger"))
+            await to_pinger.send(make("Answerer", "Pinger"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answer)
         started = time.process_time()
         for _ in range(count // 2):
-            await to_answerer.send(bare_post("Pinger", "Answerer"))
+            await to_answerer.send(make("Pinger", "Answerer"))
             await pinger_in.receive()
         seconds = time.process_time() - started
         nursery.cancel_scope.cancel()
     return seconds
 
 
-async def bare_rounds(count: int) -> float:
+async def bare_rounds(make: Make, count: int) -> float:
     """User to planner to answerer to planner to user, over memory channels."""
-    to_planner, planner_in = trio.open_memory_channel[BarePost](16)
-    to_answerer, answerer_in = trio.open_memory_channel[BarePost](16)
-    to_user, user_in = trio.open_memory_channel[BarePost](16)
+    to_planner, planner_in = trio.open_memory_channel[Passed](16)
+    to_answerer, answerer_in = trio.open_memory_channel[Passed](16)
+    to_user, user_in = trio.open_memory_channel[Passed](16)
 
     async def plan() -> None:
         async for post in planner_in:
             if post.send_from == "User":
-                await to_answerer.send(bare_post("Planner", "Answerer"))
+                await to_answerer.send(make("Planner", "Answerer"))
             else:
-                await to_user.send(bare_post("Planner", "User"))
+                await to_user.send(make("Planner", "User"))
 
     async def answer() -> None:
         async for _ in answerer_in:
-            await to_planner.send(bare_post("Answerer", "Planner"))
+            await to_planner.send(make("Answerer", "Planner"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(plan)
         nursery.start_soon(answer)
         started = time.process_time()
         for _ in range(count):
-            await to_planner.send(bare_post("User", "Planner"))
+            await to_planner.send(make("User", "Planner"))
             await user_in.receive()
         seconds = time.process_time() - started
         nursery.cancel_scope.cancel()
     return seconds
 
 
-def compare(name: str, full: Measure, bare: Measure, count: int, runs: int) -> None:
-    """Runs the two in turn and prints the medians, and the median of the ratios pair by pair."""
-    pairs = []
-    for _ in range(runs + 1):
-        pairs.append((trio.run(full, count) / count * 1e6, trio.run(bare, count) / count * 1e6))
-    pairs = pairs[1:]  # the first warms up
-    ratios = sorted(one / other for one, other in pairs)
-    ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
-    spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
-    print(f"{name:24}{ours:8.1f} us{theirs:8.1f} us   ratio {statistics.median(ratios):.2f} ({spread})", flush=True)
+def compare(name: str, full: Measure, bare: Callable[[Make, int], Awaitable[float]], count: int, runs: int) -> None:
+    """Runs the three in turn and prints the medians, and for each bare one the median of the ratios run by run."""
+    measures: list[Measure] = [full, partial(bare, same_post), partial(bare, small_post)]
+    figures = [[trio.run(measure, count) / count * 1e6 for measure in measures] for _ in range(runs + 1)]
+    ours, *others = zip(*figures[1:], strict=True)  # the first warms up
+    cells = [f"{statistics.median(ours):8.1f} us"]
+    for theirs in others:
+        ratios = sorted(one / other for one, other in zip(ours, theirs, strict=True))
+        spread = f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        cells.append(f"{statistics.median(theirs):8.1f} us, ratio {statistics.median(ratios):.2f} {spread}")
+    print(f"{name:22}" + "".join(f"{cell:<38}" for cell in cells).rstrip(), flush=True)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="hops or rounds in a run")
     parser.add_argument("--runs", type=int, default=7)
-    arguments = parser.parse_args()
-    print(f"{'CPU time':24}{'callboard':>11}{'bare trio':>11}")
-    compare("hop", full_hops, bare_hops, arguments.count, arguments.runs)
-    compare("round of four posts", full_rounds, bare_rounds, arguments.count // 2, arguments.runs)
+    options = parser.parse_args(arguments)
+    print(f"{'CPU time':22}{'callboard':38}{'bare trio, the same posts':38}bare trio, a small dataclass")
+    compare("hop", full_hops, bare_hops, options.count, options.runs)
+    compare("round of four posts", full_rounds, bare_rounds, options.count // 2, options.runs)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,6 @@ async def test_the_draft_of_an_attempt_that_was_cut_refuses_everything(
         late(keeper.drafts[0])
 
 
-@pytest.mark.xfail(strict=True, reason="Attempts._finish does not seal the draft of an attempt that returned")
 @pytest.mark.parametrize("late", LATE, ids=["write", "take"])
 async def test_the_draft_of_an_attempt_that_returned_refuses_everything(late: Callable[[Draft], object]) -> None:
     keeper = Keeper()
@@ -198,7 +197,7 @@ async def test_a_role_reads_what_it_just_recorded() -> None:
 
 
 async def test_attachments_travel_with_an_ask_and_a_tell() -> None:
-    got: list[str] = []
+    got: list[object] = []
 
     async def clerk(post: Post, context: TurnContext) -> Post:
         got.extend(attachment.content for attachment in post.attachment_list)
@@ -426,7 +425,6 @@ class Living(Role):
         yield self.opened()
 
 
-@pytest.mark.xfail(strict=True, reason="Supervisor._variables, in which lifetimes run, have the host's source of ids")
 async def test_ids_made_in_live_come_from_the_options() -> None:
     made: list[str] = []
     boss = Living(lambda: made.append(create_id("session")))
@@ -435,7 +433,6 @@ async def test_ids_made_in_live_come_from_the_options() -> None:
     assert "-1970" in made[0]
 
 
-@pytest.mark.xfail(strict=True, reason="Lifetime._fail_turn makes the error post with the host's source of ids")
 async def test_the_error_of_a_live_that_cannot_be_opened_has_its_id_from_the_options() -> None:
     boss = Living(lambda: 1 / 0)
     async with open_conversation(boss, options=ConversationOptions(ids=old_ids())) as conversation:
@@ -444,7 +441,6 @@ async def test_the_error_of_a_live_that_cannot_be_opened_has_its_id_from_the_opt
         assert foreign(conversation) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the supervisor's task makes the account with the host's source of ids")
 async def test_the_account_of_a_request_to_an_ended_role_has_its_id_from_the_options(
     autojump_clock: MockClock,
 ) -> None:

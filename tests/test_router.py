@@ -521,6 +521,5 @@ async def more_than_there_is_room_for(watch: Watch) -> None:
         await watch(conversation).send("go")
 
 
-@pytest.mark.xfail(strict=True, reason="an ask that got room at the tick of its cut raises RequestRecalled")
 def test_an_ask_that_gets_room_at_the_tick_of_an_interruption_is_cancelled() -> None:
     every_interrupt_point(more_than_there_is_room_for, interrupt(2), seeds=range(3))
