@@ -30,7 +30,7 @@ LINGER = 0.001
 class Subscription(Generic[T]):
     """An async iterator over what is published from its making on; it ends when the publisher closes.
 
-    A step is a checkpoint whenever the buffer is empty. `minor` picks the items that
+    Each step is a point of cancellation, and a schedule point once the buffer is empty. `minor` picks the items that
     are dropped first, oldest first, when `capacity` is reached; `gap` makes the item that stands for those dropped.
     """
 
@@ -64,8 +64,8 @@ class Subscription(Generic[T]):
 
     async def __anext__(self) -> T:
         """The next item. Cancelled: nothing was taken."""
+        await checkpoint_if_cancelled()
         if not self._items:
-            await checkpoint_if_cancelled()
             await self._wait()
         if self._dropped and self._gap is not None:
             count, self._dropped = self._dropped, 0

@@ -60,6 +60,16 @@ async def test_a_cancellation_from_outside_goes_on(autojump_clock: MockClock) ->
     assert scope.cancelled_caught
 
 
+async def test_after_a_cancellation_from_outside_the_code_behind_the_block_does_not_run() -> None:
+    went_on = False
+    with trio.CancelScope() as scope:
+        async with open_nursery():
+            scope.cancel()
+            await trio.sleep_forever()
+        went_on = True
+    assert (scope.cancelled_caught, went_on) == (True, False)
+
+
 async def test_a_cancellation_from_outside_goes_on_from_the_end_of_the_block(autojump_clock: MockClock) -> None:
     with trio.move_on_after(1) as scope:
         async with open_nursery() as nursery:

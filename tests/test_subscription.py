@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import trio
 from trio.lowlevel import Task, checkpoint, current_task
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock, assert_no_checkpoints, wait_all_tasks_blocked
 
 from callboard.runtime.subscription import Publisher, Subscription
 
@@ -160,14 +160,22 @@ async def test_who_subscribes_after_the_end_reads_nothing() -> None:
     assert await rest(publisher.subscribe(Subscription())) == []
 
 
-async def test_a_cancelled_step_takes_nothing() -> None:
+async def test_what_is_buffered_is_read_without_a_checkpoint() -> None:
     subscription = bounded(3)
     subscription.put(Major(1))
+    with assert_no_checkpoints():
+        assert await anext(subscription) == Major(1)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_a_step_is_a_point_of_cancellation_once_the_buffer_is_empty(closed: bool) -> None:
+    subscription = bounded(3)
+    if closed:
+        subscription.close()
     with trio.CancelScope() as scope:
         scope.cancel()
         await anext(subscription)
     assert scope.cancelled_caught
-    assert await anext(subscription) == Major(1)
 
 
 @pytest.mark.parametrize("cancelled_first", [False, True])
