@@ -30,7 +30,7 @@ class ConversationOptions:
     """How long all lifetimes together may take to be left when the conversation ends."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mailbox, int) or self.mailbox < 1:
+        if not isinstance(self.mailbox, int) or isinstance(self.mailbox, bool) or self.mailbox < 1:
             raise ValueError(f"mailbox is a whole number from 1 on, not {self.mailbox!r}")
         for name in ("tell_timeout", "idle_after", "closing"):
             seconds = getattr(self, name)

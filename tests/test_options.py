@@ -17,7 +17,7 @@ def test_the_defaults_are_the_common_case() -> None:
     assert [getattr(options, name) for name in SECONDS] == [5.0, 30.0, 5.0]
 
 
-@pytest.mark.parametrize("mailbox", [0, -1, 1.0, "1", None, math.inf])
+@pytest.mark.parametrize("mailbox", [0, -1, 1.0, "1", None, math.inf, True])
 def test_a_mailbox_holds_a_whole_number_from_one_on(mailbox: Any) -> None:
     assert ConversationOptions(mailbox=1).mailbox == 1
     with pytest.raises(ValueError, match="mailbox is a whole number from 1 on, not "):

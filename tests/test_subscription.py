@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import trio
 from trio.lowlevel import Task, checkpoint, current_task
-from trio.testing import MockClock, assert_no_checkpoints, wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from callboard.runtime.subscription import Publisher, Subscription
 
@@ -160,22 +160,36 @@ async def test_who_subscribes_after_the_end_reads_nothing() -> None:
     assert await rest(publisher.subscribe(Subscription())) == []
 
 
-async def test_what_is_buffered_is_read_without_a_checkpoint() -> None:
-    subscription = bounded(3)
-    subscription.put(Major(1))
-    with assert_no_checkpoints():
-        assert await anext(subscription) == Major(1)
-
-
 @pytest.mark.parametrize("closed", [False, True])
-async def test_a_step_is_a_point_of_cancellation_once_the_buffer_is_empty(closed: bool) -> None:
+@pytest.mark.parametrize("buffered", [[], [Major(1)]])
+async def test_a_step_is_a_point_of_cancellation_and_takes_nothing(closed: bool, buffered: list[Item]) -> None:
     subscription = bounded(3)
+    for item in buffered:
+        subscription.put(item)
     if closed:
         subscription.close()
     with trio.CancelScope() as scope:
         scope.cancel()
         await anext(subscription)
     assert scope.cancelled_caught
+    subscription.close()
+    assert await rest(subscription) == buffered
+
+
+async def test_a_reader_who_causes_what_it_reads_starves_nobody(nursery: trio.Nursery) -> None:
+    subscription, ran = Subscription[Item](), trio.Event()
+
+    async def run() -> None:
+        ran.set()
+
+    nursery.start_soon(run)
+    subscription.put(Major(0))
+    for number in range(1000):
+        await anext(subscription)
+        subscription.put(Major(number))
+        if ran.is_set():
+            return
+    raise AssertionError("the other task never ran")
 
 
 @pytest.mark.parametrize("cancelled_first", [False, True])
