@@ -115,37 +115,36 @@ async def reset_connection(port: int) -> None:
     stream.socket.close()
 
 
-def start_service(program: Program, patch: pytest.MonkeyPatch) -> tuple[Callable[[], Awaitable[None]], list[int]]:
-    """The block's `main`, which will serve a free port, and the list in which the port will stand."""
-    mains: list[Callable[[], Awaitable[None]]] = []
-    ports: list[int] = []
-    serve_listeners = trio.serve_listeners
+class Service:
+    """The program of a block, serving a free port in place of its own."""
 
-    async def serve_tcp(handler: Callable[..., Awaitable[object]], port: int, *, host: str) -> None:
+    def __init__(self, program: Program, patch: pytest.MonkeyPatch) -> None:
+        self.main: Callable[[], Awaitable[None]]
+        self.port = 0
+        self.ready = trio.Event()
+        patch.setattr(trio, "run", partial(setattr, self, "main"))
+        patch.setattr(trio, "serve_tcp", self._serve_tcp)
+        execute(program)
+
+    async def _serve_tcp(self, handler: Callable[..., Awaitable[object]], port: int, *, host: str) -> None:
         (listener,) = await trio.open_tcp_listeners(0, host=host)
-        ports.append(listener.socket.getsockname()[1])
-        await serve_listeners(handler, [listener])
-
-    patch.setattr(trio, "run", mains.append)
-    patch.setattr(trio, "serve_tcp", serve_tcp)
-    execute(program)
-    (main,) = mains
-    return main, ports
+        self.port = listener.socket.getsockname()[1]
+        self.ready.set()
+        await trio.serve_listeners(handler, [listener])
 
 
 @pytest.mark.parametrize("program", [one for one in PROGRAMS if one.serves], ids=lambda program: program.place)
 def test_a_service_outlives_its_clients(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     run = trio.run
-    main, ports = start_service(program, monkeypatch)
+    service = Service(program, monkeypatch)
 
     async def talk() -> None:
         with trio.fail_after(LIMIT):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(main)
-                while not ports:
-                    await trio.sleep(0.1)
-                await reset_connection(ports[0])
-                await interrupt_clerk(ports[0])
+                nursery.start_soon(service.main)
+                await service.ready.wait()
+                await reset_connection(service.port)
+                await interrupt_clerk(service.port)
                 await trio.sleep(1)
                 nursery.cancel_scope.cancel()
 
