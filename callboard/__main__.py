@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _demo(options.save)
     except* KeyboardInterrupt:
         code = 130
+    except* BrokenPipeError:
+        # The reader has gone. Without this Python would fail once more when it flushes at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
@@ -71,6 +75,8 @@ def report(outcome: Outcome) -> Iterator[str]:
         yield f"  {name:12} {', '.join(getattr(receipt, name)) or '-'}"
     yield f"  seen         {'yes' if outcome.seen else 'no'}"
     yield "\nWhat was kept of the work that was cut"
+    if not outcome.stopped.posts:
+        yield "  nothing: no work was under way"
     for post in outcome.stopped.posts:
         yield f"  {post.send_from}, {post.marks.state}:"
         yield from (f"    {fit(line, WIDTH - 4)}" for line in post.message.splitlines())

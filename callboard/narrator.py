@@ -33,7 +33,7 @@ def fit(text: str, width: int) -> str:
 def lines_in(text: str) -> str:
     """How many lines a text has, in words."""
     count = len(text.splitlines())
-    return f"{count} line{'' if count == 1 else 's'}"
+    return "nothing" if not count else f"{count} line{'' if count == 1 else 's'}"
 
 
 class Narrator:
@@ -64,7 +64,7 @@ class Narrator:
                 return f"{'User':12}asks: {query}"
             case AttemptBegan(role, post, attempt):
                 again = f" attempt {attempt}" if attempt > 1 else ""
-                return f"{role:12}begins{again}: {self._asked[post]}"
+                return f"{role:12}begins{again}: {self._asked.get(post, '')}"
             case DraftGrew(role, text=text):
                 return f"{role:12}  + {text}"
             case WordsAccepted(words):
@@ -82,7 +82,7 @@ def _recorded(post: Post) -> str | None:
     """What a recorded post means; requests are told when work on them begins."""
     match post.marks.kind, post.marks.state:
         case _, "partial":
-            return f"{post.send_from:12}keeps {lines_in(post.message)} of unfinished work"
+            return f"{post.send_from:12}leaves {lines_in(post.message)} unfinished"
         case _, "not_started":
             return f"{post.send_from:12}had not started"
         case "reply" | "error", _:
@@ -111,7 +111,7 @@ def tree_of(round_: Round, width: int) -> Iterator[str]:
             depths[post.id] = serving[post.send_to] = depth
         if post.message or marks.state != "whole" or marks.kind != "note":
             head = "  " * depth + f"{post.send_from} > {post.send_to}" + _marked(post)
-            yield f"{head}: {fit(post.message, width - len(head) - 2)}"
+            yield f"{head}: {fit(post.message, width - len(head) - 2)}" if post.message else head
 
 
 def _marked(post: Post) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from callboard.__main__ import main, report
 from callboard.demo import QUESTION, TABLE, WORDS, Collector, Editor, Outcome, Researcher, run_demo
-from callboard.narrator import WIDTH, fit, lines_in
-from callboard.runtime import Conversation, Transcript, open_conversation
+from callboard.narrator import WIDTH, fit, lines_in, tree_of
+from callboard.runtime import Conversation, Post, Round, Transcript, open_conversation
 from callboard.runtime.errors import ConversationClosed
 from callboard.runtime.testing import Watch, every_interrupt_point, run_seeded
 
@@ -103,13 +103,31 @@ def test_the_tree_marks_what_was_cut() -> None:
     assert cut.startswith("        Collector > Researcher  [CUT, kept 6 lines]")
 
 
+def test_words_that_come_before_any_work_cut_nothing() -> None:
+    outcome, _ = hold(words_after=0)
+    assert (outcome.receipt.recalled, outcome.stopped.posts) == ((), ())
+    assert "  nothing: no work was under way" in list(report(outcome))
+
+
+def test_the_tree_marks_requests_that_left_nothing() -> None:
+    asked = Post.create("q", "Editor", "Researcher")
+    also = Post.create("r", "Researcher", "Collector")
+    posts = [asked, also, also.reply("", state="not_started"), asked.reply("", state="partial")]
+    assert list(tree_of(Round.create("q", post_list=posts), WIDTH)) == [
+        "Editor > Researcher: q",
+        "  Researcher > Collector: r",
+        "    Collector > Researcher  [CUT before it began]",
+        "  Researcher > Editor  [CUT, kept nothing]",
+    ]
+
+
 @pytest.mark.parametrize(("text", "fitted"), [("a", "a"), ("abcdef", "ab..."), ("", ""), ("a\n\nb", "a (+2 lines)")])
 def test_a_text_is_cut_to_its_room(text: str, fitted: str) -> None:
     assert fit(text, 5 if text == "abcdef" else 20) == fitted
 
 
 def test_one_line_is_not_called_lines() -> None:
-    assert [lines_in(text) for text in ("", "a", "a\nb")] == ["0 lines", "1 line", "2 lines"]
+    assert [lines_in(text) for text in ("", "a", "a\nb")] == ["nothing", "1 line", "2 lines"]
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["--version"], 0), (["nonsense"], 2), ([], 2)])
@@ -127,6 +145,16 @@ def test_the_command_runs_and_saves_a_transcript_that_loads(tmp_path: Path) -> N
     assert done.stdout.splitlines()[-1].endswith(str(tmp_path / "demo.yaml"))
     posts = Transcript.restore_yaml(tmp_path / "demo.yaml").rounds[-1].post_list
     assert posts[-1].message == expected("2025")
+
+
+@pytest.mark.slow
+def test_the_command_takes_it_calmly_when_its_reader_goes() -> None:
+    command = [sys.executable, "-m", "callboard", "demo"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None and started.stderr is not None
+        started.stdout.readline()
+        started.stdout.close()
+        assert started.stderr.read() == ""
 
 
 @pytest.mark.slow

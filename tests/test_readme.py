@@ -20,7 +20,7 @@ from trio.testing import MockClock
 
 from callboard.runtime.testing import run_seeded
 
-from .test_imports import ROOT
+from .test_imports import LAYERS, ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(
@@ -171,6 +171,14 @@ def headings(path: Path) -> set[str]:
     """The anchors that a forge gives to a document's headings."""
     lines = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+def test_the_layers_in_the_page_for_contributors_are_those_that_are_checked() -> None:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| [^|]* \| ([^|]*) \|$", page, re.MULTILINE)
+    modules = {path.stem for path in (ROOT / "callboard" / "runtime").glob("*.py")}
+    written = {number: [name for name in LAYERS[number].split() if name in modules] for number in LAYERS}
+    assert {int(number): re.findall(r"`(\w+)`", names) for number, names in rows} == written
 
 
 def test_a_reason_belongs_to_the_block_below_it(tmp_path: Path) -> None:
