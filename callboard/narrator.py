@@ -69,8 +69,8 @@ class Narrator:
                 return f"{role:12}  + {text}"
             case WordsAccepted(words):
                 return f"{'User':12}says: {words.message}"
-            case AttemptCut(role, reason=reason):
-                return f"{role:12}is {'recalled' if reason == 'recalled' else 'interrupted'}"
+            case AttemptCut(role, words=words_id):
+                return f"{role:12}is {'recalled' if words_id is None else 'interrupted'}"
             case PostRecorded(post):
                 return _recorded(post)
             case RoundEnded(state=state):

@@ -124,11 +124,16 @@ class Conversation:
         return self._keep(words).receipt
 
     def replies(self) -> Subscription[Post]:
-        """Yields, from the call on, each round's last post to the user, error posts included, until the end."""
+        """Yields, from the call on, each round's last post to the user, error posts included.
+
+        It ends with the conversation: a task that reads it in a nursery inside the block is to be cancelled first.
+        """
         return self._line.replies.subscribe(Subscription())
 
     def events(self, buffer: int = 1000) -> Subscription[Event]:
-        """Yields, from the call on, what happens, until the end. The error of a reader is the reader's.
+        """Yields, from the call on, what happens. The error of a reader is the reader's.
+
+        It ends with the conversation: a task that reads it in a nursery inside the block is to be cancelled first.
 
         A reader that is `buffer` events behind loses the oldest growth of drafts first, and gets
         `EventsDropped(count)` for what it lost.

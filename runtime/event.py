@@ -52,7 +52,8 @@ class AttemptCut(Event):
     role: str
     post: str
     attempt: int
-    reason: str
+    words: str | None
+    """The id of the words that interrupted it; None for a request that was recalled."""
 
 
 @value

@@ -162,7 +162,7 @@ class Interventions:
         words.interrupted[top.role] = None
         if words not in top.pending:
             top.pending = (*top.pending, words)
-        cut = self._router.interrupt(top, f"intervention {words.id}")
+        cut = self._router.interrupt(top, words.id)
         for turn in reversed(cut):
             if turn is not top:
                 words.recalled[turn.role] = None

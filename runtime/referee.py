@@ -35,6 +35,7 @@ class Invariant(Enum):
     ONCE = "the highest interrupted turn of a chain starts again, once"
     ONE_ANSWER = "one answer: every request has one outcome, and no ask hangs"
     CLEAN_UP = "clean-up that raises is recorded and does not fail the turn"
+    HOST_UNHARMED = "the host's program ends as it does without an interruption"
     NOTHING_LOST = "no message is lost: words are seen, told or missed, once; what was done is kept"
 
 
@@ -80,8 +81,8 @@ class Referee(Subscription[Event]):
         match item:
             case AttemptBegan(role, post_id):
                 self._attempt_began(self._turn(role, post_id))
-            case AttemptCut(role, post_id, _, reason):
-                self._attempt_cut(self._turn(role, post_id), reason)
+            case AttemptCut(role, post_id, _, words_id):
+                self._attempt_cut(self._turn(role, post_id), words_id)
             case PostRecorded(post, round_id) if post.marks.kind == "intervention":
                 self._words_recorded(post, round_id)
             case PostRecorded(post):
@@ -132,10 +133,9 @@ class Referee(Subscription[Event]):
         self._closed_for.discard(turn.role)
         self._offered.update((words, turn.role) for words, roles in self._placed.items() if turn.role in roles)
 
-    def _attempt_cut(self, turn: Turn, reason: str) -> None:
-        words = reason.removeprefix("intervention ")
-        known = words == reason or words in self._accepted
-        self._expect(known, Invariant.ACCEPT_THEN_CUT, f"{turn} was cut before {words} were accepted")
+    def _attempt_cut(self, turn: Turn, words_id: str | None) -> None:
+        known = words_id is None or words_id in self._accepted
+        self._expect(known, Invariant.ACCEPT_THEN_CUT, f"{turn} was cut before {words_id} were accepted")
         self._cuts[turn.post.id] += 1
         if turn.draft is not None and turn.draft.text:
             self._unkept[turn.role] = turn.draft.text

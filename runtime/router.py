@@ -117,7 +117,7 @@ class Router:
         if turn.state == "running":
             first, turn.recalled = not turn.recalled, True
             if first or error:
-                return self.interrupt(turn, "recalled")
+                return self.interrupt(turn)
             return [turn, *self._recall_below(turn)]
         turn.recalled = True
         self.directory.entry_of(turn.role).mailbox.recall(turn.post.id)
@@ -129,15 +129,15 @@ class Router:
         self.finish(turn, turn.end_error or RequestRecalled(turn.role, turn.post.id))
         return [turn]
 
-    def interrupt(self, turn: Turn, reason: str) -> list[Turn]:
+    def interrupt(self, turn: Turn, words: str | None = None) -> list[Turn]:
         """Cuts the attempt; what it waits for is recalled in the same step. Gives all turns cut, outermost first.
 
         Cancelling goes from the outside in: an asker must be cancelled before a recalled request could wake it.
         Recording goes from the inside out, as each attempt ends.
         """
-        turn.interrupt(reason)
+        turn.interrupt("recalled" if words is None else f"intervention {words}")
         if self.events.wanted:
-            self.events.publish(AttemptCut(turn.role, turn.post.id, turn.attempts, reason))
+            self.events.publish(AttemptCut(turn.role, turn.post.id, turn.attempts, words))
         return [turn, *self._recall_below(turn)]
 
     def finish(self, turn: Turn, result: Post | Exception | None) -> None:

@@ -71,6 +71,10 @@ def test_clean_up_that_raises_does_not_fail_the_turn(verdicts: Verdicts) -> None
     assert not verdicts.breaches.get(Invariant.CLEAN_UP)
 
 
+def test_an_interruption_never_makes_the_hosts_program_fail(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.HOST_UNHARMED)
+
+
 def test_no_message_is_lost(verdicts: Verdicts) -> None:
     assert not verdicts.breaches.get(Invariant.NOTHING_LOST)
 
