@@ -195,7 +195,8 @@ def _run(scenario: Scenario, moments: _Moments, seed: int, limit: float) -> None
     if failure is not None:
         breaches.append(Breach(Invariant.HOST_UNHARMED, f"the scenario raised {failure!r}"))
     if breaches:
-        raise InvariantBroken(f"seed {seed}, moment {moments.at}", breaches) from failure
+        where = "undisturbed" if moments.at < 0 else f"moment {moments.at}"
+        raise InvariantBroken(f"seed {seed}, {where}", breaches) from failure
 
 
 def _outcome(receipt: Receipt) -> str:

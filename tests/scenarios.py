@@ -6,6 +6,7 @@ at the tick at which it is cancelled, and that tick is what the invariants are a
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 
@@ -266,6 +267,15 @@ async def ask_twice_at_once(conversation: Conversation) -> None:
     await conversation.wait_idle()
 
 
+async def come_back_later(conversation: Conversation) -> None:
+    """Speaks again after all tasks have ended for want of work, and once in the step in which they do."""
+    await conversation.send("q")
+    await trio.sleep(0.3)
+    await conversation.send("again")
+    await trio.sleep(0.2)
+    await ask_once(conversation)
+
+
 async def give_up(conversation: Conversation) -> None:
     """Stops waiting in the middle of the work, then asks again."""
     with trio.move_on_after(0.35):
@@ -288,13 +298,13 @@ async def walk_away(conversation: Conversation) -> None:
         conversation.begin_closing()
 
 
-def scenario(make: Callable[[], Actor], *others: Actor, host: Host = ask_once, mailbox: int = 64) -> Scenario:
+def scenario(make: Callable[[], Actor], *others: Actor, host: Host = ask_once, **options: Any) -> Scenario:
     """The conversation as `every_interrupt_point` runs it."""
 
     async def run(watch: Watch) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(the_bell.ring)
-            async with open_conversation(make(), *others, options=ConversationOptions(mailbox=mailbox)) as conversation:
+            async with open_conversation(make(), *others, options=ConversationOptions(**options)) as conversation:
                 await host(watch(conversation))
             nursery.cancel_scope.cancel()
 
@@ -331,6 +341,7 @@ SCENARIOS: dict[str, Scenario] = {
     "a full mailbox": scenario(lambda: Trusting("boss", *(Peer(n, "w") for n in "abc")), Worker("w", 1), mailbox=1),
     "a lifetime that breaks": scenario(lambda: Planner("boss", Lasting())),
     "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
+    "tasks end between rounds": scenario(lambda: Trusting("boss", Worker()), host=come_back_later, idle_after=0.2),
     "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),
     "a closing conversation": scenario(lambda: Planner("boss", Worker("w", 9)), host=walk_away),
 }
