@@ -7,6 +7,7 @@ from its module, and what a module does not explain to its callers is private, w
 from .actor import Actor
 from .attachment import Attachment, AttachmentType
 from .board import Board
+from .chat_model import ChatModel
 from .context import TurnContext
 from .conversation import Conversation
 from .errors import CallboardError, RoleFailed
@@ -16,6 +17,7 @@ from .post import Post
 from .receipt import Receipt
 from .round import Round
 from .shared_memory import SharedMemoryEntry
+from .tool import Tool
 from .transcript import Transcript
 from .user_message import UserMessage
 
@@ -25,12 +27,14 @@ __all__ = [
     "AttachmentType",
     "Board",
     "CallboardError",
+    "ChatModel",
     "Conversation",
     "Post",
     "Receipt",
     "RoleFailed",
     "Round",
     "SharedMemoryEntry",
+    "Tool",
     "Transcript",
     "TurnContext",
     "UserMessage",

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import trio
 
-from .errors import NoReply, RequestRecalled, RoleFailed
+from .draft import Unfinished
+from .errors import NoReply, RequestRecalled, RoleFailed, describe
 from .event import AttemptBegan
 from .intervention import Interventions
 from .json_value import JsonValue
@@ -112,22 +113,23 @@ class Attempts:
     def _settle_cut(self, turn: Turn, error: Exception | None = None) -> None:
         """Partial work, what clean-up raised, then the words: always in this order, in one step."""
         if turn.recalled:
-            turn.account = turn.post.reply(_seal(turn), state="partial", extra=_heard(turn))
+            left = _seal(turn)
+            turn.account = turn.post.reply(left.text, left.attachments, state="partial", extra=_heard(turn))
             kept = [turn.account]
             self._router.record(turn.account)
         else:
             kept = self._keep_draft(turn)
         if error is not None:
             marks = Marks(kind="error", in_reply_to=turn.post.id)
-            self._router.record(Post.create(_describe(error), turn.role, turn.role, marks=marks))
+            self._router.record(Post.create(describe(error), turn.role, turn.role, marks=marks))
         self._interventions.attempt_ended(turn, False, kept, error)
 
     def _keep_draft(self, turn: Turn) -> list[Post]:
-        text = _seal(turn)
-        if not text:
+        left = _seal(turn)
+        if not left:
             return []
         marks = Marks(kind="note", state="partial", in_reply_to=turn.post.id)
-        partial = Post.create(text, turn.role, turn.role, marks=marks)
+        partial = Post.create(left.text, turn.role, turn.role, left.attachments, marks=marks)
         self._router.record(partial)
         return [partial]
 
@@ -157,9 +159,9 @@ def _checked(turn: Turn, returned: Post | None) -> Post | None:
     return returned
 
 
-def _seal(turn: Turn) -> str:
+def _seal(turn: Turn) -> Unfinished:
     draft, turn.draft = turn.draft, None
-    return draft.seal() if draft is not None else ""
+    return draft.seal() if draft is not None else Unfinished()
 
 
 def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
@@ -168,10 +170,6 @@ def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
         return None
     words = [*turn.heard, *turn.pending]
     return {"user_words": tuple({"id": one.id, "message": one.message.message} for one in words)}
-
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def single_error(error: Exception) -> Exception:

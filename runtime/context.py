@@ -5,20 +5,24 @@ What it does above its own layer (subordinates, words that were read) is the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import trio
+from pydantic_core import to_json
 
 from .attachment import Attachment, AttachmentType
 from .directory import Entry
 from .draft import Draft
-from .errors import AttemptEnded
-from .event import DraftGrew
+from .errors import AttemptEnded, ToolFailed, describe
+from .event import CallOutcome, DraftGrew, Event, ToolBegan, ToolEnded
+from .ids import create_id
 from .post import Marks, Post
 from .router import Router
 from .shared_memory import EntryScope, EntryType, SharedMemoryEntry
+from .tool import Tool
 from .turn import Turn
 from .user_message import UserMessage
 
@@ -126,6 +130,33 @@ class TurnContext:
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._router.tell(Post.create(message, turn.role, name, tuple(attachments)), turn)
 
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        """What the tool returns.
+
+        Its start and its outcome are recorded as notes: done, failed, interrupted with its progress, or not started.
+        Cancelled: the tool is, and what it had reported is kept. Raises ToolFailed, with what the tool raised as its
+        cause; so too for wrong arguments and for a call that took too long.
+        """
+        call = create_id("call")
+        self._note_call(tool, call, {"arguments": arguments})
+        self._publish(ToolBegan(self.role, self._turn.post.id, tool.name, call))
+        outcome: CallOutcome = "not_started"
+        detail: dict[str, Any] = {}
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            outcome = "interrupted"
+            result = await tool.run(arguments, lambda text: self.draft.progress(tool.name, text, call))
+            outcome, detail = "done", {"result": result}
+            return result
+        except Exception as error:
+            outcome, detail = "failed", {"error": describe(error)}
+            raise ToolFailed(tool.name, call, error) from error
+        finally:
+            progress = self.draft.take_progress(tool.name, call)
+            kept = {"progress": progress} if progress and outcome != "done" else {}
+            self._note_call(tool, call, {"outcome": outcome, **detail, **kept})
+            self._publish(ToolEnded(self.role, self._turn.post.id, tool.name, call, outcome))
+
     def record(self, message: str = "", *attachments: Attachment) -> Post:
         """Keeps a finished piece of work as a note of this role. Sync: no cancellation falls between."""
         turn = self._live()
@@ -171,10 +202,25 @@ class TurnContext:
         self._live()
         return await self._router.servers[server].ask(question)
 
-    def _draft_grew(self, text: str) -> None:
+    def emit(self, event: Event) -> None:
+        """Lets whoever reads the conversation's events see this one, such as a role's count of tokens."""
+        self._publish(event)
+
+    def _note_call(self, tool: Tool, call: str, content: dict[str, Any]) -> None:
+        note = {"call": call, "tool": tool.name, **content}
+        try:
+            text = to_json(note, fallback=repr).decode()
+        except ValueError:  # half a surrogate pair, which UTF-8 cannot hold: escaped it can be kept
+            text = json.dumps(note, default=repr)
+        self.record("", Attachment.create(AttachmentType.function, text))
+
+    def _draft_grew(self, text: str, type: str) -> None:
+        self._publish(DraftGrew(self._turn.role, self._turn.post.id, text, type))
+
+    def _publish(self, event: Event) -> None:
         events = self._router.events
         if events.wanted:
-            events.publish(DraftGrew(self._turn.role, self._turn.post.id, text))
+            events.publish(event)
 
     def _live(self) -> Turn:
         turn = self._turn

@@ -10,6 +10,8 @@
     ├── AttemptEnded          the context belongs to an attempt that is over
     ├── InsideTurn            the verb would wait for the turn it is called from
     ├── RoleFailed            the asked role raised; its error is the ``__cause__``
+    ├── ToolFailed            a tool raised, or took too long
+    ├── ModelError            a model gave no reply
     ├── Missed                the words met nobody
     ├── ConversationClosed    the conversation is gone
     ├── RoundStopped          somebody stopped the round
@@ -20,7 +22,19 @@ The rule to know: an error keeps what it was made from as attributes, and surviv
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike, fspath
+from typing import Literal
+
+
+def describe(error: BaseException) -> str:
+    """What an error of anybody's says, with its type, as text that can always be recorded."""
+    try:
+        text = str(error)
+    except Exception:  # an error that cannot even say what it is must not break what reports it
+        text = "it cannot say what it is"
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return said.encode("utf-8", "backslashreplace").decode()
 
 
 class CallboardError(Exception):
@@ -152,13 +166,41 @@ class RoleFailed(CallboardError):
     def __str__(self) -> str:
         if self.__cause__ is None:
             return f"{self.role} failed"
-        text = str(self.__cause__)
-        name = type(self.__cause__).__name__
-        return f"{self.role} failed: {name}: {text}" if text else f"{self.role} failed: {name}"
+        return f"{self.role} failed: {describe(self.__cause__)}"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions lose their __cause__ in pickle; here it is half of what the error says.
         return type(self), (self.role, self.post_id, self.__cause__)
+
+
+class ToolFailed(CallboardError):
+    """The fault of `tool` in the call `call`: see ``__cause__``, or call it otherwise."""
+
+    def __init__(self, tool: str, call: str, cause: BaseException | None = None) -> None:
+        super().__init__(tool, call)
+        self.tool = tool
+        self.call = call
+        if cause is not None:
+            self.__cause__ = cause
+
+    def __str__(self) -> str:
+        return f"{self.tool} failed" + (f": {describe(self.__cause__)}" if self.__cause__ is not None else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.tool, self.call, self.__cause__)
+
+
+class ModelError(CallboardError):
+    """A model gave no whole reply; `fault` says whose fault it is, `may_retry` whether the same call may do better."""
+
+    def __init__(self, message: str, *, fault: Literal["caller", "server", "network"], may_retry: bool) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault = fault
+        self.may_retry = may_retry
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), fault=self.fault, may_retry=self.may_retry), (self.message,)
 
 
 class Missed(CallboardError):

@@ -13,6 +13,7 @@ from .user_message import UserMessage
 from .value import value
 
 WordsOutcome = Literal["seen", "told", "missed"]
+CallOutcome = Literal["done", "failed", "interrupted", "not_started"]
 
 
 @value
@@ -66,11 +67,56 @@ class PostRecorded(Event):
 
 @value
 class DraftGrew(Event):
-    """A role wrote a piece of text that is not recorded yet. These are the first to go when a buffer is full."""
+    """A role has something more that is not recorded yet. These are the first to go when a buffer is full."""
 
     role: str
     post: str
     text: str
+    """The new piece."""
+    type: str = "message"
+    """What grew: the message, an attachment by its type, or a tool's progress by the tool's name."""
+
+
+@value
+class ToolBegan(Event):
+    """A role calls a tool."""
+
+    role: str
+    post: str
+    tool: str
+    call: str
+    """The call's id."""
+
+
+@value
+class ToolEnded(Event):
+    """The call has its outcome."""
+
+    role: str
+    post: str
+    tool: str
+    call: str
+    outcome: CallOutcome
+
+
+@value
+class UsageCounted(Event):
+    """A model call has used so many tokens."""
+
+    role: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+
+
+@value
+class ModelRetried(Event):
+    """A model call failed before anything came, and is made again after so many seconds."""
+
+    role: str
+    model: str
+    reason: str
+    seconds: float
 
 
 @value

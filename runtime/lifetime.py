@@ -15,7 +15,7 @@ from .actor import Actor
 from .attempt import single_error
 from .context import LiveContext
 from .directory import Entry
-from .errors import RoleFailed
+from .errors import RoleFailed, describe
 from .event import ActorEnded, ActorRestarted
 from .receive_loop import ReceiveLoop
 from .router import Router
@@ -127,7 +127,7 @@ class Lifetime:
         if len(self._restarts) > RESTARTS:
             self._give_up(error)
         elif self._router.events.wanted:
-            self._router.events.publish(ActorRestarted(self.entry.name, f"{type(error).__name__}: {error}"))
+            self._router.events.publish(ActorRestarted(self.entry.name, describe(error)))
         return not mailbox.closed and (self._entered or len(mailbox) > 0)
 
     def _fail_turn(self, error: Exception) -> None:
@@ -143,4 +143,4 @@ class Lifetime:
             self._router.recall(turn, entry.failed)
         entry.mailbox.close()
         if self._router.events.wanted:
-            self._router.events.publish(ActorEnded(entry.name, f"{type(error).__name__}: {error}"))
+            self._router.events.publish(ActorEnded(entry.name, describe(error)))

@@ -14,7 +14,7 @@ from enum import Enum
 import trio
 
 from .conversation import Conversation
-from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded, WordsAccepted
+from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded, ToolBegan, ToolEnded, WordsAccepted
 from .post import Post
 from .receipt import Receipt, Words
 from .subscription import Subscription
@@ -36,6 +36,7 @@ class Invariant(Enum):
     ONE_ANSWER = "one answer: every request has one outcome, and no ask hangs"
     CLEAN_UP = "clean-up that raises is recorded and does not fail the turn"
     HOST_UNHARMED = "the host's program ends as it does without an interruption"
+    CALLS = "no call stays without an outcome: done, failed, interrupted or not started"
     NOTHING_LOST = "no message is lost: words are seen, told or missed, once; what was done is kept"
 
 
@@ -69,6 +70,8 @@ class Referee(Subscription[Event]):
         """Roles that have the words that cut them: their old attempt must record nothing more."""
         self._unkept: dict[str, str] = {}
         """What stood in a role's draft when it was cut, until a post holds it."""
+        self._calls: dict[str, str] = {}
+        """The calls of tools that have no outcome yet, with their roles."""
         self._offered: set[tuple[str, str]] = set()
         """Roles and the words that lay in their rounds when an attempt of theirs began."""
         self._rounds_ended: dict[str, tuple[float, str]] = {}
@@ -87,6 +90,11 @@ class Referee(Subscription[Event]):
                 self._words_recorded(post, round_id)
             case PostRecorded(post):
                 self._post_recorded(post)
+            case ToolBegan(role, call=call):
+                self._calls[call] = role
+            case ToolEnded(call=call):
+                self._expect(call in self._calls, Invariant.CALLS, f"{call} has ended twice")
+                self._calls.pop(call, None)
             case WordsAccepted(words):
                 self._accepted.add(words.id)
             case RoundEnded(round_id, state):
@@ -98,6 +106,7 @@ class Referee(Subscription[Event]):
         """The verdict after the scenario: what was broken on the way, and what the end leaves open."""
         left = list(self._router.turns)
         self._expect(not left, Invariant.ONE_ANSWER, f"{left} never ended")
+        self._expect(not self._calls, Invariant.CALLS, f"{self._calls} have no outcome")
         outcomes = Counter(post.marks.in_reply_to for post in self.posts if post.send_from != post.send_to)
         for post_id in self._requests:
             count = outcomes[post_id]
@@ -130,6 +139,7 @@ class Referee(Subscription[Event]):
         self._expect(once, Invariant.ONCE, f"attempt {attempts} of {turn} after {cuts} cuts")
         self._expect(not turn.pending, Invariant.ACCEPT_THEN_CUT, f"{turn} begins before its words are recorded")
         self._expect(turn.role not in self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
+        self._expect(turn.role not in self._calls.values(), Invariant.CALLS, f"{turn} begins over {self._calls}")
         self._closed_for.discard(turn.role)
         self._offered.update((words, turn.role) for words, roles in self._placed.items() if turn.role in roles)
 

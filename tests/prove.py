@@ -7,7 +7,9 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from callboard.runtime.referee import Invariant
 from callboard.runtime.testing import InterruptReport, InvariantBroken, every_interrupt_point
@@ -17,12 +19,12 @@ from tests.scenarios import SCENARIOS
 Row = tuple[str, InterruptReport, list[str]]
 
 
-def prove(name: str, seeds: int) -> Row:
-    """All injections into one scenario."""
+def prove(name: str, seeds: int, injections: Sequence[str]) -> Row:
+    """The injections into one scenario."""
     total, broken = InterruptReport(seeds=seeds), []
-    for injection, inject in INJECTIONS.items():
+    for injection in injections:
         try:
-            report = every_interrupt_point(SCENARIOS[name], inject, seeds=range(seeds), limit=60)
+            report = every_interrupt_point(SCENARIOS[name], INJECTIONS[injection], seeds=range(seeds), limit=60)
         except InvariantBroken as error:
             broken.append(f"{injection}: {error}")
         else:
@@ -36,12 +38,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--injections", nargs="*", choices=list(INJECTIONS), default=list(INJECTIONS))
     arguments = parser.parse_args()
     started, runs = time.monotonic(), 0
     outcomes: Counter[str] = Counter()
     failures: list[str] = []
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for name, report, broken in pool.map(prove, SCENARIOS, [arguments.seeds] * len(SCENARIOS)):
+        for name, report, broken in pool.map(
+            partial(prove, seeds=arguments.seeds, injections=arguments.injections), SCENARIOS
+        ):
             print(f"{name:38}{report}", *broken, sep="\n    ", flush=True)
             runs, outcomes, failures = runs + report.runs, outcomes + report.outcomes, failures + broken
     print(f"{runs} runs in {time.monotonic() - started:.0f} s: {dict(sorted(outcomes.items()))}")

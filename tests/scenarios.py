@@ -19,6 +19,7 @@ from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 from callboard.runtime.testing import Scenario, Watch
+from callboard.runtime.tool import Report, Tool
 
 
 class Bell:
@@ -72,6 +73,23 @@ class Worker(Actor):
             context.draft.write(f"{context.role} {context.attempt}.{number};")
         text = context.draft.take()
         context.record(text)
+
+
+async def look_up(pieces: int, report: Report) -> str:
+    """A tool that says how far it is."""
+    for number in range(pieces):
+        await ringing()
+        report(f"{number};")
+    return "found"
+
+
+class ToolUser(Worker):
+    """Calls two tools at once."""
+
+    async def work(self, context: TurnContext) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(context.call, Tool(look_up, name="a"), {"pieces": 1})
+            nursery.start_soon(context.call, Tool(look_up, name="b"), {"pieces": self.pieces})
 
 
 class LateWorker(Worker):
@@ -332,6 +350,7 @@ SCENARIOS: dict[str, Scenario] = {
     "clean-up that raises": scenario(lambda: Trusting("boss", FailingCleanUp())),
     "clean-up that asks": scenario(lambda: Trusting("boss", AskingCleanUp())),
     "swallows Cancelled": scenario(lambda: Trusting("boss", Swallower())),
+    "tools": scenario(lambda: Trusting("boss", ToolUser())),
     "a failing subordinate": scenario(lambda: Planner("boss", Failing())),
     "None to an ask": scenario(lambda: Planner("boss", Silent())),
     "a mutual ask": scenario(lambda: Planner("boss", Mutual("a", "b"), Mutual("b", "a"))),

@@ -16,11 +16,14 @@ from callboard.runtime.errors import (
     InsideTurn,
     InvalidFile,
     Missed,
+    ModelError,
     NoReply,
     RequestRecalled,
     RoleFailed,
     RoundStopped,
+    ToolFailed,
     UnknownRole,
+    describe,
 )
 
 ONE_OF_EACH = [
@@ -33,6 +36,8 @@ ONE_OF_EACH = [
     AttemptEnded("Writer", 2),
     InsideTurn("send", "Writer"),
     RoleFailed("Writer", "post-1", ValueError("no ink")),
+    ToolFailed("search", "call-1", OSError("no disk")),
+    ModelError("too many requests", fault="server", may_retry=True),
     Missed("words-1"),
     ConversationClosed(),
     RoundStopped("enough"),
@@ -60,7 +65,8 @@ def test_an_error_survives_copy(error: CallboardError) -> None:
 
 
 def test_every_error_of_the_module_is_in_these_tests_and_in_the_tree() -> None:
-    names = {name for name, value in vars(errors).items() if isinstance(value, type)} - {"PathLike"}
+    values = vars(errors).items()
+    names = {name for name, value in values if isinstance(value, type) and issubclass(value, Exception)}
     assert names == {type(error).__name__ for error in ONE_OF_EACH} | {"CallboardError"}
     assert all(f" {name} " in (errors.__doc__ or "") for name in names - {"CallboardError"})
 
@@ -116,3 +122,24 @@ def test_a_failed_role_takes_its_cause_from_raise_too() -> None:
 
 def test_a_failed_role_may_have_no_cause() -> None:
     assert str(RoleFailed("Writer", "post-1")) == "Writer failed"
+
+
+class Unspeakable(Exception):
+    """An error that raises when it is asked what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("no such file"), "ValueError: no such file"),
+        (KeyError(), "KeyError"),
+        (OSError("half \ud800"), "OSError: half \\ud800"),
+        (Unspeakable(), "Unspeakable: it cannot say what it is"),
+    ],
+)
+def test_what_any_error_says_can_be_recorded(error: Exception, said: str) -> None:
+    assert describe(error) == said
+    assert str(RoleFailed("Worker", "post-1", error)) == f"Worker failed: {said}"

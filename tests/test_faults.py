@@ -6,6 +6,9 @@ import pytest
 import trio
 
 from callboard.runtime import attempt
+from callboard.runtime.context import TurnContext
+from callboard.runtime.draft import Unfinished
+from callboard.runtime.event import Event, ToolEnded
 from callboard.runtime.intervention import Interventions, _Aim
 from callboard.runtime.referee import Invariant
 from callboard.runtime.router import Router
@@ -61,7 +64,7 @@ def not_aimed_again(patch: Patch) -> None:
 
 
 def draft_dropped(patch: Patch) -> None:
-    patch.setattr(attempt, "_seal", lambda turn: "")
+    patch.setattr(attempt, "_seal", lambda turn: Unfinished())
 
 
 def words_before_the_partial_post(patch: Patch) -> None:
@@ -113,6 +116,16 @@ def cut_before_accepted(patch: Patch) -> None:
     patch.setattr(Interventions, "_accepted", lambda self, words: None)
 
 
+def outcome_forgotten(patch: Patch) -> None:
+    publish = TurnContext._publish
+
+    def forget(self: TurnContext, event: Event) -> None:
+        if not isinstance(event, ToolEnded) or event.outcome != "interrupted":
+            publish(self, event)
+
+    patch.setattr(TurnContext, "_publish", forget)
+
+
 FAULTS: dict[Callable[[Patch], None], set[Invariant]] = {
     words_written_at_the_cut: {Invariant.ACCEPT_THEN_CUT},
     words_before_the_partial_post: {Invariant.ACCEPT_THEN_CUT},
@@ -120,6 +133,7 @@ FAULTS: dict[Callable[[Patch], None], set[Invariant]] = {
     no_recall_below: {Invariant.RECALLED},
     recalled_turns_start_again: {Invariant.RECALLED},
     no_join: {Invariant.ALONE},
+    outcome_forgotten: {Invariant.CALLS},
     scope_used_again: {Invariant.ONE_SCOPE},
     by_products_taken_for_failures: {Invariant.HOST_UNHARMED},
     cancelling_inside_out: {Invariant.ONCE, Invariant.HOST_UNHARMED},
@@ -127,7 +141,7 @@ FAULTS: dict[Callable[[Patch], None], set[Invariant]] = {
     draft_dropped: {Invariant.NOTHING_LOST},
     words_recorded_twice: {Invariant.NOTHING_LOST},
 }
-LIKELY = ("depth 3", "a shared worker", "clean-up that raises", "several leaves", "cleans up for five seconds")
+LIKELY = ("depth 3", "tools", "a shared worker", "clean-up that raises", "several leaves", "cleans up for five seconds")
 MOST_RUNS = 2000
 
 

@@ -75,6 +75,10 @@ def test_an_interruption_never_makes_the_hosts_program_fail(verdicts: Verdicts) 
     assert not verdicts.breaches.get(Invariant.HOST_UNHARMED)
 
 
+def test_no_call_stays_without_an_outcome(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.CALLS)
+
+
 def test_no_message_is_lost(verdicts: Verdicts) -> None:
     assert not verdicts.breaches.get(Invariant.NOTHING_LOST)
 
