@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import trio
 
@@ -29,6 +29,8 @@ from .turn import Turn, current_turn
 from .user_message import UserMessage
 
 T = TypeVar("T")
+Delivery = Literal["now"]
+"""When an intervention takes hold: in the call itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +109,24 @@ class Conversation:
             self._inside(self._interventions.submit, words)
         return words.receipt
 
-    def intervene(self, message: str | UserMessage, *, broadcast_level: int = 1, role: str | None = None) -> Receipt:
+    def intervene(
+        self,
+        message: str | UserMessage,
+        *,
+        broadcast_level: int = 1,
+        delivery: Delivery = "now",
+        role: str | None = None,
+    ) -> Receipt:
         """Interrupts the running work now; the same round goes on with these words. With nobody there: missed.
 
         From each role that waits for nobody, or from `role`, `broadcast_level` actors up the superior chain are
         reached; a negative level reaches the top. The highest reached turn of a chain starts again, what is below it
-        is recalled; what they had so far is kept. Raises ValueError for a level that is none, UnknownRole.
+        is recalled; what they had so far is kept. Raises ValueError for a level or a delivery that is none,
+        UnknownRole.
         """
         self._refuse_inside("intervene")
+        if delivery != "now":
+            raise ValueError(f"delivery is 'now', not {delivery!r}")
         said = self._said_before(message)
         if said is not None:
             return said

@@ -96,6 +96,13 @@ async def test_a_level_that_is_none_is_refused_and_nothing_stops(level: object, 
     assert not [line for line in log(conversation) if "intervention" in line]
 
 
+async def test_a_delivery_that_is_none_is_refused(autojump_clock: MockClock) -> None:
+    async with at_work(chain(1)) as (conversation, _):
+        with pytest.raises(ValueError, match="delivery is 'now', not 'later'"):
+            conversation.intervene("x", delivery="later")  # type: ignore[arg-type]  # what is refused here
+        assert conversation.intervene("y", delivery="now").reached == ("worker",)
+
+
 async def test_two_in_a_row_are_both_read_in_order(autojump_clock: MockClock) -> None:
     async with at_work(Worker()) as (conversation, started):
         first, second = conversation.intervene("one"), conversation.intervene("two")
