@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 import trio
 
@@ -28,7 +28,6 @@ from .transcript import Transcript
 from .turn import Turn, current_turn
 from .user_message import UserMessage
 
-T = TypeVar("T")
 Delivery = Literal["now"]
 """When an intervention takes hold: in the call itself."""
 
@@ -242,13 +241,13 @@ class Conversation:
         elif words.settled == "missed":
             words.request = None
 
-    def _inside(self, function: Callable[..., T], *arguments: object) -> T:
+    def _inside(self, function: Callable[..., None], *arguments: object) -> None:
         """Calls with the conversation's own source of ids, whoever calls."""
         if current_ids.get() is self._ids:
             return function(*arguments)
         variables = copy_context()
         variables.run(current_ids.set, self._ids)
-        return variables.run(function, *arguments)
+        variables.run(function, *arguments)
 
     def _refuse_inside(self, verb: str) -> None:
         turn = current_turn.get()
