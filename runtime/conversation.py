@@ -10,7 +10,7 @@ from typing import Literal
 
 import trio
 
-from .errors import ConversationClosed, InsideTurn
+from .errors import ConversationClosed
 from .event import DeadLetter, DraftGrew, Event, EventsDropped
 from .ids import Ids, current_ids
 from .intervention import Interventions
@@ -25,7 +25,7 @@ from .router import Router
 from .subscription import Subscription
 from .supervisor import Supervisor
 from .transcript import Transcript
-from .turn import Turn, current_turn
+from .turn import Turn
 from .user_message import UserMessage
 
 Delivery = Literal["now"]
@@ -70,7 +70,7 @@ class Conversation:
         said before waits for the same reply, and cancelling that wait recalls nothing. Raises RoleFailed, NoReply,
         RequestRecalled if the one who sent it first was cancelled, ConversationClosed.
         """
-        self._refuse_inside("send")
+        self._router.refuse_inside("send")
         await trio.lowlevel.checkpoint_if_cancelled()
         said = self._said_before(message)
         if said is not None:
@@ -94,7 +94,7 @@ class Conversation:
 
         Raises ValueError for a level that is none, ConversationClosed.
         """
-        self._refuse_inside("communicate")
+        self._router.refuse_inside("communicate")
         said = self._said_before(message)
         if said is not None:
             return said
@@ -123,7 +123,7 @@ class Conversation:
         is recalled; what they had so far is kept. Raises ValueError for a level or a delivery that is none,
         UnknownRole.
         """
-        self._refuse_inside("intervene")
+        self._router.refuse_inside("intervene")
         if delivery != "now":
             raise ValueError(f"delivery is 'now', not {delivery!r}")
         said = self._said_before(message)
@@ -172,7 +172,7 @@ class Conversation:
 
     async def wait_idle(self) -> None:
         """Until no round runs or stands in line and all told work has ended. Cancelled: the work goes on."""
-        self._refuse_inside("wait_idle")
+        self._router.refuse_inside("wait_idle")
         await trio.lowlevel.checkpoint()
         await self._line.wait_idle()
 
@@ -248,10 +248,3 @@ class Conversation:
         variables = copy_context()
         variables.run(current_ids.set, self._ids)
         variables.run(function, *arguments)
-
-    def _refuse_inside(self, verb: str) -> None:
-        turn = current_turn.get()
-        while turn is not None:
-            if turn in self._router.turns:
-                raise InsideTurn(verb, turn.role)
-            turn = turn.outer

@@ -10,12 +10,12 @@ from contextvars import copy_context
 import trio
 
 from .directory import Directory, Entry
-from .errors import AskCycle, ConversationClosed, RequestRecalled
+from .errors import AskCycle, ConversationClosed, InsideTurn, RequestRecalled
 from .event import AttemptCut, DeadLetter, Event
 from .post import Post
 from .server import Server
 from .subscription import Publisher
-from .turn import Turn
+from .turn import Turn, current_turn
 
 DEAD_LETTERS_KEPT = 1000
 
@@ -154,6 +154,14 @@ class Router:
         self.dead_letters.append(letter)
         if self.events.wanted:
             self.events.publish(letter)
+
+    def refuse_inside(self, verb: str) -> None:
+        """Raises InsideTurn in a turn of this conversation, or of one that was opened inside one of its turns."""
+        turn = current_turn.get()
+        while turn is not None:
+            if turn in self.turns:
+                raise InsideTurn(verb, turn.role)
+            turn = turn.outer
 
     def turns_of(self, role: str) -> list[Turn]:
         """The turns of one role, the running one first."""
