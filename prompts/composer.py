@@ -1,0 +1,153 @@
+"""The composer: what a role has been through, as the messages that its model is sent.
+
+The rule to know: the role's own words are assistant messages in the reply format, all else are user messages; what the
+runtime has to say stands in square brackets on a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from callboard.runtime.attachment import Attachment, AttachmentType
+from callboard.runtime.chat_model import Message
+from callboard.runtime.directory import USER
+from callboard.runtime.post import Post
+from callboard.runtime.round import Round
+
+from .library import fill_json
+from .reply_format import MESSAGE, attachment_texts, post_to_text, response_text
+
+Line: TypeAlias = tuple[Literal["user", "assistant"], str]
+
+_WRITTEN = frozenset(
+    {
+        AttachmentType.init_plan,
+        AttachmentType.plan,
+        AttachmentType.current_plan_step,
+        AttachmentType.plan_reasoning,
+        AttachmentType.stop,
+        AttachmentType.thought,
+        AttachmentType.reply_type,
+        AttachmentType.reply_content,
+        AttachmentType.web_exploring_plan,
+    }
+)
+"""What a role itself thought or wrote; the other types tell what came of it."""
+_APART = frozenset({AttachmentType.invalid_response, AttachmentType.shared_memory_entry})
+"""Shown as it was written, and not at all."""
+_NOT_WRITTEN = frozenset(AttachmentType) - _WRITTEN
+_HANDED_OVER = frozenset({AttachmentType.artifact_paths, AttachmentType.image_url})
+"""What another role's post shows beside its message."""
+
+
+def compose(system: str, role: str, rounds: Sequence[Round]) -> tuple[Message, ...]:
+    """The system message, then all that the role said and was told, in order; user and assistant alternate.
+
+    The same rounds give the same messages. They end with a user message unless the role itself spoke last.
+    """
+    posts = (post for one in rounds for post in one.post_list)
+    lines = (line for post in posts for line in _lines(post, role) if line[1])
+    merged = (
+        Message(author, "\n\n".join(text for _, text in group))
+        for author, group in groupby(lines, key=lambda line: line[0])
+    )
+    return (Message("system", system), *merged)
+
+
+def _lines(post: Post, role: str) -> Iterator[Line]:
+    if role not in (post.send_from, post.send_to):
+        return
+    if post.marks.kind == "error":
+        yield "user", _failure(post)
+    elif post.send_from == role:
+        yield from _own(post)
+    else:
+        yield "user", _told(post)
+
+
+def _own(post: Post) -> Iterator[Line]:
+    """What the role said or noted, and what came of it."""
+    written = post.without_attachments(*_NOT_WRITTEN)
+    is_whole = post.marks.state in ("whole", "late")
+    yield "assistant", post_to_text(written) if is_whole and post.send_to != post.send_from else _noted(written)
+    for refused in post.get_attachment(AttachmentType.invalid_response):
+        yield "assistant", _content(refused)
+    yield "user", _outcomes(one for one in post.attachment_list if one.type not in _WRITTEN | _APART)
+    yield "user", _mark(post)
+
+
+def _noted(written: Post) -> str:
+    """As a reply without a recipient; words alone as they are, since they may be any part of a reply."""
+    if not written.attachment_list:
+        return written.message
+    said = {MESSAGE: written.message} if written.message else {}
+    return response_text({**attachment_texts(written.attachment_list), **said})
+
+
+def _told(post: Post) -> str:
+    match post.marks.kind:
+        case "intervention":
+            return _words("fw.intervention", post)
+        case "nudge":
+            return fill_json("fw.msg_nudge")
+    if post.marks.words is not None or post.send_from == USER:
+        return _words("fw.user_message", post)
+    return _from(post.send_from, _said(post))
+
+
+def _words(template: str, post: Post) -> str:
+    contents = [one.content for one in post.attachment_list if one.type is not AttachmentType.shared_memory_entry]
+    listed = [text for content in contents for text in ([content] if isinstance(content, str) else content)]
+    return fill_json(template, message=post.message, system_message=post.marks.system_message, attachments=listed)
+
+
+def _said(post: Post) -> Iterator[str]:
+    """What another role said; of work that was cut off, all that it had."""
+    is_partial = post.marks.state == "partial"
+    shown = [one for one in post.attachment_list if one.type in _HANDED_OVER or is_partial]
+    yield post.message
+    yield _outcomes(one for one in shown if one.type is not AttachmentType.shared_memory_entry)
+    yield from _heard(post)
+    yield _mark(post)
+
+
+def _heard(post: Post) -> Iterator[str]:
+    """The user's words that an interrupted role had received, as its account tells them."""
+    words = post.marks.extra.get("user_words")
+    for one in words if isinstance(words, tuple) else ():
+        if isinstance(one, Mapping):
+            yield f"[the user had told {post.send_from}: {one.get('message')}]"
+
+
+def _mark(post: Post) -> str:
+    match post.marks.state:
+        case "partial":
+            return f"[{post.send_from} was interrupted here]"
+        case "not_started":
+            return f"[{post.send_from} was called off before it had begun]"
+    return ""
+
+
+def _failure(post: Post) -> str:
+    says = f"{post.send_from} failed"
+    why = post.message.removeprefix(says).removeprefix(": ")
+    return f"[{says}: {why}]" if why else f"[{says}]"
+
+
+def _outcomes(attachments: Iterable[Attachment]) -> str:
+    return "\n".join(map(_outcome, attachments))
+
+
+def _outcome(attachment: Attachment) -> str:
+    content = _content(attachment)
+    return f"{attachment.type.value}:{chr(10) if chr(10) in content else ' '}{content}"
+
+
+def _content(attachment: Attachment) -> str:
+    return attachment.content if isinstance(attachment.content, str) else "\n".join(attachment.content)
+
+
+def _from(sender: str, parts: Iterable[str]) -> str:
+    return "\n".join([f"From: {sender}", *filter(None, parts)])

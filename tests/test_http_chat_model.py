@@ -1,0 +1,573 @@
+"""The model behind HTTP, against a server of raw bytes on the loopback: what it sends, reads, closes and raises."""
+
+import gc
+import json
+import logging
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from callboard.runtime.actor import Actor
+from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, ReasoningDelta, TextDelta, UsageDelta
+from callboard.runtime.context import TurnContext
+from callboard.runtime.errors import ModelError
+from callboard.runtime.models import HttpChatModel
+from callboard.runtime.models.http_chat_model import KEY_VARIABLE
+from callboard.runtime.models.line_reader import LINE_LIMIT
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.post import Post
+
+KEY = "sk-very-secret-0123456789"
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+REQUEST = ChatRequest("writer", (Message("system", "be brief"), Message("user", "hello")))
+
+
+@dataclass
+class Exchange:
+    """One request and the connection to answer it on."""
+
+    stream: trio.SocketStream
+    head: str
+    body: Any
+
+    async def send(self, text: str | bytes) -> None:
+        await self.stream.send_all(text.encode() if isinstance(text, str) else text)
+
+    async def chunk(self, data: str | bytes) -> None:
+        data = data.encode() if isinstance(data, str) else data
+        await self.send(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    async def events(self, *data: object) -> None:
+        for one in data:
+            await self.chunk(f"data: {one if isinstance(one, str) else json.dumps(one)}\n\n")
+
+    async def reply(self, *data: object) -> None:
+        """A whole answer."""
+        await self.send(HEAD)
+        await self.events(*data)
+        await self.send("0\r\n\r\n")
+
+    async def wait_closed(self) -> None:
+        """Until the client has gone."""
+        with suppress(trio.BrokenResourceError):
+            assert await self.stream.receive_some() == b""
+
+    def reset(self) -> None:
+        """Ends the connection as a server does that crashes."""
+        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.stream.socket.close()
+
+
+Answer = Callable[[Exchange], Awaitable[None]]
+
+
+@dataclass
+class Server:
+    """Answers each request with the same function."""
+
+    answer: Answer
+    connections: int = 0
+    open: int = 0
+    requests: list[Exchange] = field(default_factory=list)
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        self.connections += 1
+        self.open += 1
+        try:
+            async with stream:
+                while exchange := await self.read(stream):
+                    self.requests.append(exchange)
+                    await self.answer(exchange)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            self.open -= 1
+
+    async def read(self, stream: trio.SocketStream) -> Exchange | None:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            more = await stream.receive_some()
+            if not more:
+                return None
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split()[0])
+        while len(body) < length:
+            body += await stream.receive_some()
+        return Exchange(stream, head.decode(), json.loads(body))
+
+
+@asynccontextmanager
+async def model_at(answer: Answer, **options: Any) -> AsyncIterator[tuple[HttpChatModel, Server]]:
+    """A model and the server behind it."""
+    server = Server(answer)
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, server.serve, [listener])
+            port = listener.socket.getsockname()[1]
+            async with HttpChatModel(f"http://127.0.0.1:{port}/v1/", name="small", **options) as model:
+                yield model, server
+            nursery.cancel_scope.cancel()
+
+
+def piece(text: str, **more: object) -> dict[str, object]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}], **more}
+
+
+def stop(reason: str = "stop") -> dict[str, object]:
+    return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
+
+
+async def hello(exchange: Exchange) -> None:
+    """The answer of a server that works."""
+    await exchange.reply(piece("Hel"), piece("lo"), stop(), "[DONE]")
+
+
+async def endless(exchange: Exchange) -> None:
+    """The answer of a server that never comes to its end."""
+    await exchange.send(HEAD)
+    await exchange.events(piece("x"))
+    await exchange.wait_closed()
+
+
+async def ask(model: HttpChatModel, came: list[Delta] | None = None) -> list[Delta]:
+    """All deltas of one reply; `came` has those before an error too."""
+    came = [] if came is None else came
+    async with model.stream(REQUEST) as deltas:
+        async for delta in deltas:
+            came.append(delta)
+    return came
+
+
+async def failure(answer: Answer, **options: Any) -> ModelError:
+    """The error of a request."""
+    async with model_at(answer, **options) as (model, _):
+        with pytest.raises(ModelError) as caught:
+            await ask(model)
+        assert model.statistics().streaming == 0
+    return caught.value
+
+
+def saying(text: str | bytes) -> Answer:
+    """The answer that is these bytes, then the end of the connection."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(text)
+        await exchange.stream.aclose()
+
+    return answer
+
+
+def status(line: str, body: str = "", kind: str = "application/json") -> Answer:
+    return saying(f"HTTP/1.1 {line}\r\nContent-Type: {kind}\r\nContent-Length: {len(body.encode())}\r\n\r\n{body}")
+
+
+def events(*data: object) -> Answer:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.reply(*data)
+
+    return answer
+
+
+def chunks(*data: str | bytes) -> Answer:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(HEAD)
+        for one in data:
+            await exchange.chunk(one)
+        await exchange.send("0\r\n\r\n")
+
+    return answer
+
+
+async def test_a_reply_comes_as_text_and_an_end() -> None:
+    async with model_at(hello) as (model, _):
+        assert await ask(model) == [TextDelta("Hel"), TextDelta("lo"), EndDelta("stop")]
+
+
+async def test_the_request_is_that_of_the_chat_completions() -> None:
+    async with model_at(hello, api_key=KEY, headers={"X-Team": "a"}, temperature=0.5, seed=7) as (model, server):
+        await ask(model)
+    (exchange,) = server.requests
+    assert exchange.head.startswith("POST /v1/chat/completions HTTP/1.1\r\n")
+    assert f"Authorization: Bearer {KEY}\r\n" in exchange.head and "X-Team: a\r\n" in exchange.head
+    assert exchange.body == {
+        "model": "small",
+        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.5,
+        "seed": 7,
+    }
+
+
+async def test_a_delta_comes_when_the_server_sends_it() -> None:
+    async with model_at(endless) as (model, _), model.stream(REQUEST) as deltas:
+        assert await anext(deltas) == TextDelta("x")
+
+
+async def test_usage_and_the_reason_of_the_end_come_too() -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}
+    async with model_at(events(piece("a", usage=None), stop("length"), usage, "[DONE]")) as (model, _):
+        assert await ask(model) == [TextDelta("a"), UsageDelta(5, 2), EndDelta("length")]
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+async def test_reasoning_is_no_part_of_the_reply(name: str) -> None:
+    first = {"choices": [{"delta": {"role": "assistant", "content": "", name: "hm"}}]}
+    async with model_at(events(first, piece("a"), stop())) as (model, _):
+        assert await ask(model) == [ReasoningDelta("hm"), TextDelta("a"), EndDelta("stop")]
+
+
+async def test_what_is_not_known_is_left_out() -> None:
+    odd = [{}, {"choices": None}, {"choices": [{"delta": {"tool_calls": []}}]}, {"usage": {"prompt_tokens": None}}]
+    async with model_at(events(*odd, piece("a"), "[DONE]")) as (model, _):
+        assert await ask(model) == [TextDelta("a"), EndDelta("stop")]
+
+
+async def test_separators_in_a_text_are_text_and_half_a_pair_is_replaced() -> None:
+    raw = 'data: {"choices": [{"delta": {"content": "a\u2028b\x85c\\ud83d\\ude00\\ud83d"}}]}\n\ndata: [DONE]\n\n'
+    whole = raw.encode()
+    async with model_at(chunks(*[whole[at : at + 7] for at in range(0, len(whole), 7)])) as (model, _):
+        assert await ask(model) == [TextDelta("a\u2028b\x85c😀\ufffd"), EndDelta("stop")]
+
+
+ERROR = json.dumps({"error": {"message": "too hot", "type": "x"}})
+FAULTS: dict[str, tuple[Answer, str, bool, str]] = {
+    "400": (status("400 Bad Request", ERROR), "caller", False, "HTTP 400: too hot$"),
+    "401": (status("401 Unauthorized"), "caller", False, "HTTP 401$"),
+    "404 of another shape": (status("404 Not Found", '{"detail": "no\\n model"}'), "caller", False, "404: no model$"),
+    "429": (status("429 Too Many Requests", ERROR), "caller", True, "HTTP 429: too hot"),
+    "500": (status("500 Oops", '{"error": "full"}'), "server", True, "HTTP 500: full"),
+    "503 of a proxy": (status("503 Oops", "<b>down\x1b</b>", "text/html"), "server", True, "503: <b>down</b>$"),
+    "redirect": (status("302 Found", "", "text/html"), "caller", False, "HTTP 302"),
+    "a page": (status("200 OK", "<html>", "text/html"), "server", False, "the reply is text/html"),
+    "no stream": (status("200 OK", '{"choices": []}'), "server", False, "application/json in identity"),
+    "200, error": (status("200 OK", ERROR), "server", True, "reports an error: too hot"),
+    "200, code": (status("200 OK", '{"error": {"code": 429, "message": "no"}}'), "caller", True, "error: no"),
+    "200, type": (status("200 OK", '{"error": {"type": "invalid_request_error"}}'), "caller", False, "an error"),
+    "error event": (events(piece("a"), json.loads(ERROR)), "server", True, "reports an error: too hot"),
+    "no JSON": (events(piece("a"), "{oops"), "server", False, "no JSON: {oops"),
+    "deep JSON": (events("[" * 100_000), "server", False, "no JSON"),
+    "no object": (events("[1]"), "server", False, "no object"),
+    "no end": (events(piece("a")), "server", True, "ended before the reply was complete"),
+    "no text": (chunks(b"data: \xff\n\n"), "server", False, "no UTF-8"),
+    "a long line": (chunks(b"data: " + b"x" * LINE_LIMIT), "server", False, "a line of more than"),
+    "broken off": (saying(HEAD + "ff\r\ndata: "), "network", True, "the reply broke off"),
+    "no HTTP": (saying("hello\r\n\r\n"), "network", True, "or is no HTTP"),
+    "gone": (saying(""), "network", True, "broke off"),
+    "zipped": (
+        saying(HEAD[:-2] + "Content-Encoding: gzip\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
+        "server",
+        False,
+        "in gzip, not plain",
+    ),
+    "zipped error": (saying("HTTP/1.1 500 Oops\r\nContent-Encoding: br\r\n\r\nx"), "server", True, "HTTP 500$"),
+}
+
+
+@pytest.mark.parametrize(("answer", "fault", "may_retry", "words"), FAULTS.values(), ids=FAULTS)
+async def test_each_failure_says_whose_fault_it_is(answer: Answer, fault: str, may_retry: bool, words: str) -> None:
+    error = await failure(answer)
+    assert (error.fault, error.may_retry) == (fault, may_retry)
+    with pytest.raises(ModelError, match=words):
+        raise error
+    assert error.message.startswith("small at http://127.0.0.1:") or "the server sent" in error.message
+
+
+async def test_a_reset_in_the_middle_is_the_fault_of_the_network() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(HEAD)
+        await exchange.events(piece("a"))
+        exchange.reset()
+
+    error = await failure(answer)
+    assert (error.fault, error.may_retry, isinstance(error.__cause__, httpx.NetworkError)) == ("network", True, True)
+
+
+async def test_a_server_that_is_not_there_is_the_fault_of_the_network() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        async with HttpChatModel(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", name="small") as model:
+            with pytest.raises(ModelError, match="ConnectError") as caught, trio.fail_after(20):
+                await ask(model)
+    assert (caught.value.fault, caught.value.may_retry) == ("network", True)
+
+
+async def test_silence_is_the_fault_of_the_network(autojump_clock: MockClock) -> None:
+    error = await failure(endless, timeout=5)
+    assert (error.fault, error.may_retry) == ("network", True)
+    assert "timed out" in error.message
+
+
+async def test_what_came_before_an_error_is_delivered() -> None:
+    one_chunk = "".join(f"data: {json.dumps(piece(text))}\n\n" for text in "ab") + "data: {oops\n\n"
+    came: list[Delta] = []
+    async with model_at(chunks(one_chunk)) as (model, _):
+        with pytest.raises(ModelError, match="no JSON"):
+            await ask(model, came)
+    assert came == [TextDelta("a"), TextDelta("b")]
+
+
+async def test_the_body_of_an_error_is_quoted_in_part() -> None:
+    error = await failure(status("500 Oops", "x" * 1_000_000, "text/plain"))
+    assert error.message.endswith("x…") and len(error.message) < 400
+
+
+async def test_the_body_of_an_error_may_come_for_ever() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(HEAD.replace("200", "500"))
+        while True:
+            await exchange.chunk("x" * 10_000)
+
+    assert "HTTP 500: xxx" in (await failure(answer)).message
+
+
+async def test_a_request_that_httpx_refuses_is_the_fault_of_the_caller() -> None:
+    error = await failure(hello, headers={"no name": "x"})
+    assert (error.fault, error.may_retry) == ("caller", False)
+
+
+async def test_an_error_in_the_block_is_the_block_s() -> None:
+    async with model_at(hello) as (model, server):
+        with pytest.raises(httpx.ReadError):
+            async with model.stream(REQUEST) as deltas:
+                await anext(deltas)
+                raise httpx.ReadError("mine")
+        await until(lambda: server.open == 0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the server run until it has seen what the client did."""
+    with trio.fail_after(10):
+        while not condition():
+            await wait_all_tasks_blocked()
+
+
+async def test_the_server_sees_a_cancelled_reader_at_once() -> None:
+    async with model_at(endless) as (model, server):
+        async with trio.open_nursery() as nursery:
+            came: list[Delta] = []
+            nursery.start_soon(ask, model, came)
+            await until(lambda: bool(came))
+            assert (server.open, model.statistics().streaming) == (1, 1)
+            nursery.cancel_scope.cancel()
+        assert model.statistics().streaming == 0
+        await until(lambda: server.open == 0)
+
+
+async def test_the_server_sees_that_the_block_was_left_early() -> None:
+    async with model_at(endless) as (model, server):
+        async with model.stream(REQUEST) as deltas:
+            await anext(deltas)
+        await until(lambda: server.open == 0)
+        gc.collect()  # a generator that was not closed would warn here, which is an error
+
+
+async def test_the_server_sees_a_block_that_is_cancelled_between_two_deltas() -> None:
+    async with model_at(endless) as (model, server):
+        with trio.CancelScope() as scope:
+            async with model.stream(REQUEST) as deltas:
+                await anext(deltas)
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+        assert scope.cancelled_caught
+        await until(lambda: server.open == 0)
+        gc.collect()
+
+
+async def test_an_error_outlives_a_cancellation_that_comes_with_it() -> None:
+    async with model_at(endless) as (model, _):
+        with pytest.raises(ValueError, match="mine"), trio.CancelScope() as scope:
+            async with model.stream(REQUEST) as deltas:
+                await anext(deltas)
+                scope.cancel()
+                raise ValueError("mine")
+
+
+def pool(model: Any) -> Any:
+    """The pool inside httpx, which keeps a lost slot for ever."""
+    return model._client._transport._pool
+
+
+async def test_no_slot_is_lost_to_two_hundred_cancelled_requests() -> None:
+    scopes = [trio.CancelScope() for _ in range(200)]
+    came: list[list[Delta]] = [[] for _ in scopes]
+
+    async def cancelled(number: int) -> None:
+        with scopes[number]:
+            await ask(model, came[number])
+
+    async def cut(number: int) -> None:
+        """Each at another step of its way: in the queue, while it connects, and every fifth while it reads."""
+        if number % 5 == 0:
+            await until(lambda: bool(came[number]))
+        for _ in range(number % 40):
+            await trio.lowlevel.checkpoint()
+        scopes[number].cancel()
+
+    async with model_at(endless, limit=3) as (model, server):
+        async with trio.open_nursery() as nursery:
+            for number in range(200):
+                nursery.start_soon(cancelled, number)
+                await wait_all_tasks_blocked()  # so that they stand in line in their order
+            for number in range(200):
+                await cut(number)
+        await until(lambda: server.open == 0)
+        assert model.statistics().streaming == model.statistics().waiting == 0
+        assert pool(model).connections == [] and pool(model)._requests == []
+        server.answer = hello
+        async with model.stream(REQUEST), model.stream(REQUEST), model.stream(REQUEST):
+            assert model.statistics().streaming == 3
+        assert len(await ask(model)) == 3 and len(server.requests) > 40
+
+
+async def test_requests_beyond_the_limit_wait_for_one_to_end() -> None:
+    async with model_at(endless, limit=2) as (model, server), trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ask, model)
+        await until(lambda: len(server.requests) == 2)
+        statistics = model.statistics()
+        assert (statistics.limit, statistics.streaming, statistics.waiting) == (2, 2, 3)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_connection_of_a_complete_reply_is_used_again() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(HEAD)
+        await exchange.events(piece("a"), stop(), "[DONE]")
+        await wait_all_tasks_blocked()  # the client has read all this, and waits for the end of the body
+        await exchange.send("0\r\n\r\n")
+
+    async with model_at(answer) as (model, server):
+        for _ in range(3):
+            await ask(model)
+        assert server.connections == 1
+
+
+@pytest.fixture
+def patient_clock() -> MockClock:
+    """Jumps only when the loopback has nothing more to bring."""
+    return MockClock(autojump_threshold=0.02)
+
+
+async def test_a_server_that_never_closes_a_complete_reply_delays_nobody_for_long(patient_clock: MockClock) -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(HEAD)
+        await exchange.events(piece("a"), stop(), "[DONE]")
+        await exchange.wait_closed()
+
+    async with model_at(answer) as (model, server):
+        start = trio.current_time()
+        assert await ask(model) == [TextDelta("a"), EndDelta("stop")]
+        assert trio.current_time() - start < 1
+        await until(lambda: server.open == 0)
+
+
+class Writer(Actor):
+    """Answers with what the model says."""
+
+    name = "Writer"
+
+    def __init__(self, model: HttpChatModel) -> None:
+        self.model = model
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        async with self.model.stream(ChatRequest("Writer", (Message("user", post.message),))) as deltas:
+            return post.reply("".join([delta.text async for delta in deltas if isinstance(delta, TextDelta)]))
+
+
+async def test_two_conversations_share_a_model() -> None:
+    async def answer(exchange: Exchange) -> None:
+        both.append(exchange)
+        await until(lambda: len(both) == 2)
+        await exchange.reply(piece(exchange.body["messages"][0]["content"].upper()), stop(), "[DONE]")
+
+    both: list[Exchange] = []
+    async with (
+        model_at(answer) as (model, _),
+        open_conversation(Writer(model)) as first,
+        open_conversation(Writer(model)) as second,
+    ):
+        started = [first.communicate("one"), second.communicate("two")]
+        replies = [await receipt.reply() for receipt in started]
+    assert [reply.message for reply in replies if reply] == ["ONE", "TWO"]
+
+
+async def test_an_echoed_key_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    other = "another-secret"
+    body = json.dumps({"error": {"message": f"wrong key Bearer {KEY}{'.' * 400} {other}"}})
+    error = await failure(status("401 Unauthorized", body), api_key=KEY, headers={"api-key": other})
+    assert "wrong key Bearer [secret]" in str(error)
+    assert not any(secret in text for secret in (KEY, other) for text in (str(error), repr(error), caplog.text))
+
+
+async def test_the_key_of_the_environment_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, f"{KEY}\n")
+    async with model_at(hello) as (model, server):
+        await ask(model)
+        assert f"Authorization: Bearer {KEY}\r\n" in server.requests[0].head
+        assert repr(model).startswith("<HttpChatModel small at http://127.0.0.1:")
+        assert not any(KEY in text for text in (repr(model), str(model), repr(model._headers), repr(model._errors)))
+
+
+async def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    async with model_at(hello) as (model, server):
+        await ask(model)
+    assert "authorization" not in server.requests[0].head.lower()
+
+
+@pytest.mark.parametrize("options", [{"api_key": f"a\n{KEY}"}, {"headers": {"a": f"{KEY}é"}}], ids=["key", "header"])
+def test_a_key_that_cannot_be_sent_is_refused_unseen(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no header may have") as caught:
+        HttpChatModel("http://a/v1", name="small", **options)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/v1", "host/v1", "http://", "http://me:pass-word@host/v1", "http://host:pass-word/v1"]
+)
+def test_an_address_that_cannot_be_used_is_refused_unseen(url: str) -> None:
+    with pytest.raises(ValueError, match="the base_url") as caught:
+        HttpChatModel(url, name="small")
+    assert "pass-word" not in str(caught.value)
+
+
+def test_an_option_must_be_json() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        HttpChatModel("http://a/v1", name="small", temperature=float("nan"))
+
+
+async def test_a_model_is_used_inside_its_block() -> None:
+    model = HttpChatModel("http://a/v1", name="small")
+    with pytest.raises(RuntimeError, match="inside"):
+        await ask(model)
+    async with model:
+        with pytest.raises(RuntimeError, match="entered already"):
+            await model.__aenter__()
+    assert model.name == "small"
+
+
+async def test_a_client_that_was_given_is_left_open() -> None:
+    async with httpx.AsyncClient() as client:
+        async with model_at(hello, client=client) as (model, _):
+            await ask(model)
+        assert not client.is_closed
+
+
+def test_httpx_comes_with_the_models_alone() -> None:
+    program = "import sys, callboard.runtime.scripted_model; print('httpx' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    assert printed.stdout == "False\n"

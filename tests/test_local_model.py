@@ -1,0 +1,90 @@
+"""A real model on this machine, behind `../shared/tools/local-model`: its replies stream, and a cut ends its work."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, TextDelta
+from callboard.runtime.models import HttpChatModel
+
+START = Path(__file__).parents[2] / "shared/tools/local-model/start"
+
+# The first start installs the server and the model.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    """The address of a server that has loaded its model."""
+    if not START.exists():
+        pytest.skip(f"there is no {START}")
+    if shutil.which("node") is None:
+        pytest.skip("the server of the local model needs node")
+    with subprocess.Popen([START, "0"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield listening(process.stdout)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def listening(lines: Iterator[str]) -> str:
+    """The address that the server prints when it is ready."""
+    for line in lines:
+        if found := re.match(r"listening on (http://\S+)", line):
+            return found[1]
+    raise AssertionError("the server of the local model ended before it listened")
+
+
+async def stats(base_url: str) -> dict[str, int]:
+    """What the server counts."""
+    async with httpx.AsyncClient() as client:
+        counts: dict[str, int] = (await client.get(base_url.removesuffix("/v1") + "/stats")).json()
+    return counts
+
+
+def asking(words: str) -> ChatRequest:
+    return ChatRequest("writer", (Message("user", words),))
+
+
+async def test_a_real_model_streams_its_reply(base_url: str) -> None:
+    before = await stats(base_url)
+    with trio.fail_after(120):
+        async with (
+            HttpChatModel(base_url, name="gemma-3-270m", max_tokens=60, temperature=0) as model,
+            model.stream(asking("Name three colours.")) as deltas,
+        ):
+            came: list[Delta] = [delta async for delta in deltas]
+    pieces = [delta.text for delta in came if isinstance(delta, TextDelta)]
+    print("".join(pieces), len(pieces), await stats(base_url))
+    assert len(pieces) > 2 and isinstance(came[-1], EndDelta)
+    assert (await stats(base_url))["finished"] == before["finished"] + 1
+
+
+async def test_a_cut_ends_the_work_of_the_server(base_url: str) -> None:
+    before = await stats(base_url)
+    came: list[str] = []
+    with trio.fail_after(120):
+        async with HttpChatModel(base_url, name="gemma-3-270m", max_tokens=2000) as model:
+            with trio.CancelScope() as scope:
+                async with model.stream(asking("Write a very long story about the sea.")) as deltas:
+                    async for delta in deltas:
+                        came.append(delta.text if isinstance(delta, TextDelta) else repr(delta))
+                        if len(came) == 5:
+                            scope.cancel()
+        start = trio.current_time()
+        while (await stats(base_url))["aborted"] == before["aborted"]:
+            await trio.lowlevel.checkpoint()
+    print(came, f"counted after {trio.current_time() - start:.3f} s", await stats(base_url))
+    after = await stats(base_url)
+    assert (after["aborted"], after["finished"]) == (before["aborted"] + 1, before["finished"])
