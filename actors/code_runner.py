@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
@@ -70,23 +70,28 @@ class StopLadder:
             _check_seconds(name, getattr(self, name))
 
 
-_LADDER = StopLadder()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run of code may take, and what it sees."""
+
+    timeout: float = 60.0
+    """Seconds."""
+    most_output: int = 20_000
+    """Characters of output that are kept."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the code sees besides PATH, LD_LIBRARY_PATH and TZ of the host's environment."""
+    stop: StopLadder = field(default_factory=StopLadder)
+
+    def __post_init__(self) -> None:
+        _check_seconds("timeout", self.timeout)
 
 
 async def run_code(
-    code: str,
-    folder: Path,
-    on_output: Callable[[str], None],
-    *,
-    timeout: float = 60.0,  # noqa: ASYNC109 (the caller gets a result, which a cancel scope cannot give)
-    most_output: int = 20_000,
-    environment: Mapping[str, str] | None = None,
-    stop: StopLadder = _LADDER,
+    code: str, folder: Path, on_output: Callable[[str], None], options: RunOptions | None = None
 ) -> CodeResult:
     """The result of code that ran in `folder`, where it stays as `code-N.py`.
 
-    `on_output` is called with output as it comes, `most_output` characters in all. The code sees nothing of the
-    host's environment but PATH, LD_LIBRARY_PATH and TZ; `environment` is added to that.
+    `on_output` is called with output as it comes, `most_output` characters in all.
 
     Cancelled or after `timeout` seconds, the code's process group climbs the ladder `stop`, shielded; `on_output`
     gets what it prints meanwhile. What is left in the group when the code has ended is killed in any case.
@@ -94,16 +99,16 @@ async def run_code(
     Raises ValueError for code that is not UTF-8, and OSError if there is no such folder, both before anything has
     started; TimeoutError if the process outlives SIGKILL. An error of `on_output` stops the code and comes out.
     """
-    _check_seconds("timeout", timeout)
-    output = _Output(on_output, most_output)
+    options = options or RunOptions()
+    output = _Output(on_output, options.most_output)
     file = await trio.to_thread.run_sync(_write, code.encode(), folder)
-    process = await _start(file, environment or {})
+    process = await _start(file, options.environment)
     assert process.stdout is not None
     reading = trio.CancelScope(shield=True)
     async with open_nursery() as nursery:
         nursery.start_soon(output.read, process.stdout, reading)
         try:
-            timed_out = await _finish(process, timeout, stop)
+            timed_out = await _finish(process, options.timeout, options.stop)
         finally:
             reading.deadline = trio.current_time() + _LAST_OUTPUT
     return CodeResult(output.text(), await process.wait(), timed_out)

@@ -93,7 +93,7 @@ class Attempts:
 
     def _hand_on(self, turn: Turn, post: Post) -> Post | None:
         if turn.recalled:  # nothing starts for nobody
-            return turn.post.reply(post.message, post.attachment_list, state="partial")
+            return turn.answer(post.message, post.attachment_list, state="partial")
         self._router.hand_on(turn, post)
         return None
 
@@ -106,7 +106,7 @@ class Attempts:
 
     def _settle_error(self, turn: Turn, error: Exception) -> None:
         kept = self._keep_draft(turn)
-        turn.account = turn.post.reply(str(error), kind="error")
+        turn.account = turn.answer(str(error), kind="error")
         self._router.record(turn.account)
         self._interventions.attempt_ended(turn, True, [*kept, turn.account])
 
@@ -114,7 +114,7 @@ class Attempts:
         """Partial work, what clean-up raised, then the words: always in this order, in one step."""
         if turn.recalled:
             left = _seal(turn)
-            turn.account = turn.post.reply(left.text, left.attachments, state="partial", extra=_heard(turn))
+            turn.account = turn.answer(left.text, left.attachments, state="partial", extra=_heard(turn))
             kept = [turn.account]
             self._router.record(turn.account)
         else:

@@ -122,7 +122,7 @@ class Router:
         turn.recalled = True
         self.directory.entry_of(turn.role).mailbox.recall(turn.post.id)
         if turn.asked:
-            turn.account = turn.post.reply(state="not_started")
+            turn.account = turn.answer(state="not_started")
             self.record(turn.account)
         else:
             self.dead_letter(turn.post, "recalled before it was begun")

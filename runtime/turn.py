@@ -6,13 +6,17 @@ Turns that wait for one another form the tree that interventions walk: `asker` p
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Literal
 
 import trio
 
+from .attachment import Attachment
 from .draft import Draft
-from .post import Post
+from .json_value import JsonValue
+from .post import Kind, Post, State
 from .receipt import Words
 from .signal import Signal
 
@@ -93,6 +97,19 @@ class Turn:
     def asked(self) -> bool:
         """Whether anybody waits for an answer: an asker, or the user."""
         return self.asker is not None or self.foreground
+
+    def answer(
+        self,
+        message: str = "",
+        attachments: Iterable[Attachment] = (),
+        *,
+        kind: Kind = "reply",
+        state: State = "whole",
+        extra: Mapping[str, JsonValue] | None = None,
+    ) -> Post:
+        """A reply to who waits: for a request that was handed on, not the role that handed it on."""
+        post = self.post.reply(message, attachments, kind=kind, state=state, extra=extra)
+        return post if post.send_to == self.answer_to else replace(post, send_to=self.answer_to)
 
     def begin(self) -> trio.CancelScope:
         """The next attempt, in a scope of its own that is never used again."""

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from callboard.actors.code_runner import CodeResult, StopLadder, run_code
+from callboard.actors.code_runner import CodeResult, RunOptions, StopLadder, run_code
 from callboard.runtime.nursery import open_nursery
 
 Cues: TypeAlias = Mapping[str, Callable[[], object]]
@@ -66,7 +66,7 @@ class Heard:
 async def run(code: str, folder: Path, on_output: Callable[[str], None] | None = None, **options: Any) -> CodeResult:
     """The result of `run_code`, in time."""
     with trio.fail_after(30):
-        return await run_code(code, folder, on_output or Heard(), **options)
+        return await run_code(code, folder, on_output or Heard(), RunOptions(**options))
 
 
 async def cancel_when_ready(code: str, folder: Path, cues: Cues = EMPTY) -> tuple[str, int]:

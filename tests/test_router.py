@@ -523,3 +523,37 @@ async def more_than_there_is_room_for(watch: Watch) -> None:
 
 def test_an_ask_that_gets_room_at_the_tick_of_an_interruption_is_cancelled() -> None:
     every_interrupt_point(more_than_there_is_room_for, interrupt(2), seeds=range(3))
+
+
+async def test_the_account_of_a_request_that_was_handed_on_goes_to_its_asker(autojump_clock: MockClock) -> None:
+    class Desk(Actor):
+        name = "Desk"
+
+        async def receive(self, post: Post, context: TurnContext) -> Post:
+            return post.forward(to="Clerk")
+
+    class Clerk(Actor):
+        name = "Clerk"
+
+        async def receive(self, post: Post, context: TurnContext) -> Post:
+            context.draft.write("half")
+            await trio.sleep(5)
+            raise ValueError("no")
+
+    class Boss(Actor):
+        name = "Boss"
+
+        async def receive(self, post: Post, context: TurnContext) -> Post:
+            with trio.move_on_after(1):
+                await context.ask("Desk", "one")
+            with pytest.raises(RoleFailed):
+                await context.ask("Desk", "two")
+            return post.reply("done")
+
+    async with open_conversation(Boss(), Desk(), Clerk()) as conversation:
+        await conversation.send("q")
+        answers = [post for post in conversation.rounds("Boss")[0].post_list if post.send_from == "Clerk"]
+    assert [(post.marks.kind, post.marks.state, post.message) for post in answers] == [
+        ("reply", "partial", "half"),
+        ("error", "whole", "Clerk failed: ValueError: no"),
+    ]

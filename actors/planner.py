@@ -1,0 +1,86 @@
+"""Planner: splits a task into steps, has subordinates do them, answers whoever asked.
+
+The rule to know: each reply of its model becomes one post, with the plan as its attachments: a request to a subordinate
+or the answer. So memory holds the plan's whole course, and a new attempt goes on from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callboard.prompts import library
+from callboard.prompts.reply_format import Reply
+from callboard.runtime.actor import Actor
+from callboard.runtime.attachment import Attachment, AttachmentType
+from callboard.runtime.chat_model import ChatModel
+from callboard.runtime.context import TurnContext
+from callboard.runtime.errors import AskCycle, CallboardError, NoReply, RequestRecalled, RoleFailed
+from callboard.runtime.post import Post
+
+from .role import Role
+
+
+class Planner(Role):
+    """Splits a task into steps and has its subordinates do them."""
+
+    introduction = "Plans and directs: give it a task that takes several steps, and it answers when all are done."
+    template = library.template("planner")
+    reply_format = library.template("reply_format.planner")
+    allowed = frozenset(
+        {
+            AttachmentType.plan_reasoning,
+            AttachmentType.init_plan,
+            AttachmentType.plan,
+            AttachmentType.current_plan_step,
+            AttachmentType.stop,
+        }
+    )
+    required = ("send_to", "message")
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        name: str = "Planner",
+        subordinates: Sequence[Actor] = (),
+        most_steps: int = 30,
+    ) -> None:
+        super().__init__(model, name=name, subordinates=subordinates)
+        self.most_steps = most_steps
+        """How many replies of the model one attempt may take."""
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        """The answer to whoever asked, after all that was asked of subordinates for it.
+
+        A subordinate that fails is the model's to deal with. Raises ReplyError for a malformed reply, ValueError for
+        an unknown recipient, CallboardError after `most_steps` replies without an answer, ModelError.
+        """
+        for _ in range(self.most_steps):
+            reply = await self.reply(post, context)
+            if reply.send_to == post.send_from:
+                return post.reply(reply.message, reply.attachments)
+            if reply.send_to not in context.subordinates:
+                context.record(reply.message, *reply.attachments)
+                raise ValueError(_unknown(reply.send_to, (*context.subordinates, post.send_from)))
+            await self._direct(reply, context)
+        raise CallboardError(f"no answer after {self.most_steps} steps of {context.role}; allow more with most_steps")
+
+    async def _direct(self, reply: Reply, context: TurnContext) -> None:
+        """Has a step done; its answer, or its failure, is in memory afterwards."""
+        try:
+            await context.ask(reply.send_to, reply.message, reply.attachments)
+        except (RoleFailed, NoReply, RequestRecalled, AskCycle) as error:
+            self._keep(error, reply, context)
+
+    def _keep(self, error: CallboardError, reply: Reply, context: TurnContext) -> None:
+        """Notes what the runtime has not recorded for this role already: mostly nothing."""
+        told = Attachment.create(AttachmentType.revise_message, str(error))
+        match error:
+            case AskCycle() | RoleFailed(post_id=""):  # refused, so the request is not recorded either
+                context.record(reply.message, *reply.attachments, told)
+            case RoleFailed(role=role) | NoReply(role=role) | RequestRecalled(role=role) if role != reply.send_to:
+                context.record("", told)  # it was handed on, and the account went to the role that did so
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"the model addressed {name!r}; it may address {', '.join(dict.fromkeys(known))}"

@@ -1,0 +1,118 @@
+"""Role: an actor that thinks with a chat model. Configuration alone: one instance serves any number of conversations.
+
+The rule to know: what `think` returns has left the draft, so it is recorded, asked or returned in the same step, with
+no wait in between. Up to then it is in the draft, and an interruption keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import trio
+
+from callboard.prompts.composer import compose
+from callboard.prompts.library import fill
+from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
+from callboard.runtime.actor import Actor
+from callboard.runtime.attachment import Attachment, AttachmentType
+from callboard.runtime.chat_model import ChatModel, ChatRequest, Message, RetryingDelta, TextDelta, UsageDelta
+from callboard.runtime.context import TurnContext
+from callboard.runtime.event import ModelRetried, UsageCounted
+from callboard.runtime.memory import get_role_rounds
+from callboard.runtime.post import Post
+
+_SHOWN = 300
+
+
+class Role(Actor):
+    """Subclass it, give it a name and a template, write `receive` with `reply`, or with `messages` and `think`."""
+
+    introduction: str = ""
+    """One sentence that tells superiors' models what to ask this role for; empty: its docstring's first line."""
+
+    template: str = ""
+    """The system message, with any of the slots {{name}}, {{asker}}, {{subordinates}} and {{reply_format}}."""
+
+    reply_format: str = ""
+    """What stands in the slot {{reply_format}}."""
+
+    allowed: ClassVar[frozenset[AttachmentType] | None] = None
+    """The types of attachments that a reply may have; None for all that a model can make."""
+
+    required: ClassVar[Collection[str]] = ("message",)
+    """The members of a reply that must not be blank."""
+
+    def __init__(self, model: ChatModel, *, name: str = "", subordinates: Sequence[Actor] = ()) -> None:
+        self.model = model
+        self.name = name or self.name
+        self.subordinates = tuple(subordinates) or self.subordinates
+
+    async def think(self, context: TurnContext, messages: Iterable[Message]) -> str:
+        """What the model replies: one call, streamed into the draft as it comes.
+
+        Cancelled: the call is ended, and what has come stays in the draft. Raises ModelError.
+        """
+        used: UsageDelta | None = None
+        try:
+            async with self.model.stream(ChatRequest(context.role, tuple(messages))) as deltas:
+                async for delta in deltas:
+                    match delta:
+                        case TextDelta(text):
+                            context.draft.write(text)
+                        case UsageDelta():
+                            used = delta
+                        case RetryingDelta(reason, seconds):
+                            context.emit(ModelRetried(context.role, self.model.name, reason, seconds))
+        finally:
+            if used is not None:
+                context.emit(UsageCounted(context.role, self.model.name, used.input_tokens, used.output_tokens))
+        # A cut that is under way is met here, while the draft still holds the reply, and not between taking and
+        # recording it.
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return context.draft.take()
+
+    async def messages(self, post: Post, context: TurnContext) -> tuple[Message, ...]:
+        """What the model is sent: the system message, then all that memory holds for this role."""
+        rounds = await get_role_rounds(context, context.role)
+        return compose(self.system_message(post, context), context.role, rounds)
+
+    async def reply(self, post: Post, context: TurnContext) -> Reply:
+        """What the model replies, parsed. Raises ReplyError for a malformed reply, which is kept as a note; ModelError.
+
+        Cancelled: as `think`.
+        """
+        text = await self.think(context, await self.messages(post, context))
+        try:
+            return parse_reply(text, allowed=self.allowed, required=self.required)
+        except ReplyError as error:
+            context.record("", Attachment.create(AttachmentType.invalid_response, text))
+            raise ReplyError(f"{error}; the model said: {_shortened(text)}") from error
+
+    def system_message(self, post: Post, context: TurnContext) -> str:
+        """The template, filled in. Raises ValueError for a slot that has no value."""
+        slots = self.slots(post, context)
+        return fill(self.template, **{slot: text for slot, text in slots.items() if f"{{{{{slot}}}}}" in self.template})
+
+    def slots(self, post: Post, context: TurnContext) -> Mapping[str, str]:
+        """The values that the template may have slots for."""
+        return {
+            "name": context.role,
+            "asker": post.send_from,
+            "subordinates": self._introduced(context.subordinates),
+            "reply_format": self.reply_format,
+        }
+
+    def _introduced(self, names: Iterable[str]) -> str:
+        """One line for each, with what is known of it."""
+        known = {actor.name: _introduction(actor) for actor in self.subordinates}
+        return "\n".join(f"- {name}: {known[name]}" if known.get(name) else f"- {name}" for name in names) or "none"
+
+
+def _introduction(actor: Actor) -> str:
+    return getattr(actor, "introduction", "") or (type(actor).__doc__ or "").strip().partition("\n")[0]
+
+
+def _shortened(text: str) -> str:
+    left_out = len(text) - _SHOWN
+    return text if left_out <= 0 else f"{text[:_SHOWN]}… ({left_out} characters more)"

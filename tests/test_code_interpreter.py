@@ -1,0 +1,270 @@
+"""CodeInterpreter: code is recorded, run, and what came of it is recorded, answered or sent back to the model."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from callboard.actors import CodeInterpreter, Planner
+from callboard.actors.code_runner import CodeResult, RunOptions
+from callboard.runtime.chat_model import ChatRequest
+from callboard.runtime.errors import RoleFailed
+from callboard.runtime.event import DraftGrew
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
+from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
+
+from .scenarios import ringing, scenario
+from .test_planner import shown, to
+from .test_role import lines, posts, said
+
+OnOutput = Callable[[str], None]
+
+
+def code(text: str) -> str:
+    """A reply with code."""
+    return said(thought="run it", reply_type="python", reply_content=text)
+
+
+def words(text: str) -> str:
+    """A reply in words."""
+    return said(thought="say it", reply_type="text", reply_content=text)
+
+
+def coding(*steps: Step) -> ScriptedModel:
+    """A model for a CodeInterpreter."""
+    return ScriptedModel({"CodeInterpreter": steps})
+
+
+class FakeRunner:
+    """Prints the words of the code with a second between them; `fail` among them is a failure, `slow` a time-out."""
+
+    def __init__(self) -> None:
+        self.timeouts: list[float] = []
+
+    async def __call__(self, code: str, folder: Path, on_output: OnOutput, options: RunOptions) -> CodeResult:
+        self.timeouts.append(options.timeout)
+        for number, word in enumerate(code.split()):
+            if number:
+                await self.pause()
+            on_output(f"{word}\n")
+        return CodeResult("\n".join(code.split()) + "\n", int("fail" in code), timed_out="slow" in code)
+
+    async def pause(self) -> None:
+        await trio.sleep(1)
+
+
+class RingingRunner(FakeRunner):
+    """Waits for the bell, as the roles of the scenarios do."""
+
+    async def pause(self) -> None:
+        await ringing()
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRunner:
+    """No process, no thread: all happens on the virtual clock."""
+    return fake(monkeypatch, tmp_path, FakeRunner())
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, path: Path, runner: FakeRunner) -> FakeRunner:
+    """Puts a runner in the place of the real one, and one folder in that of the working folders."""
+
+    @asynccontextmanager
+    async def folder(parent: Path | None = None) -> AsyncIterator[Path]:
+        yield path
+
+    monkeypatch.setattr("callboard.actors.code_interpreter.run_code", runner)
+    monkeypatch.setattr("callboard.actors.code_interpreter.working_folder", folder)
+    return runner
+
+
+async def test_words_are_the_answer(runner: FakeRunner) -> None:
+    with coding(words("It cannot be done.")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            assert (await conversation.send("q")).message == "It cannot be done."
+    assert len(posts(conversation)) == 2
+
+
+async def test_code_is_recorded_before_it_runs_and_its_outcome_after(runner: FakeRunner) -> None:
+    async with open_conversation(CodeInterpreter(coding(code("42")), timeout=7)) as conversation:
+        reply = await conversation.send("q")
+    assert reply.message == "The code has run and printed:\n42"
+    assert [str(one) for one in reply.attachment_list[2:]] == [
+        "REPLY_CONTENT: 42",
+        "EXECUTION_STATUS: SUCCESS",
+        "EXECUTION_RESULT: 42",
+    ]
+    assert lines(conversation)[1:3] == [
+        "CodeInterpreter>CodeInterpreter note [THOUGHT: run it] [REPLY_TYPE: python] [REPLY_CONTENT: 42]: ",
+        "CodeInterpreter>CodeInterpreter note [EXECUTION_STATUS: SUCCESS] [EXECUTION_RESULT: 42]: ",
+    ]
+    assert runner.timeouts == [7]
+
+
+async def test_a_failure_goes_back_to_the_model(runner: FakeRunner) -> None:
+    with coding(code("fail"), code("42")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            assert "printed:\n42" in (await conversation.send("q")).message
+    assert "execution_status: FAILURE\nexecution_result: fail" in model.requests[1].messages[-1].content
+
+
+async def test_after_so_many_failures_the_last_is_the_answer(runner: FakeRunner, autojump_clock: MockClock) -> None:
+    with coding(code("fail one"), code("fail two")) as model:
+        async with open_conversation(CodeInterpreter(model, most_attempts=2)) as conversation:
+            reply = await conversation.send("q")
+    assert reply.message == "The code failed 2 times, at last with exit code 1 and printed:\nfail\ntwo"
+    assert reply.get_attachment("execution_status")[0].content == "FAILURE"
+
+
+async def test_code_that_takes_too_long_says_so(runner: FakeRunner) -> None:
+    async with open_conversation(CodeInterpreter(coding(code("slow")), most_attempts=1)) as conversation:
+        assert (await conversation.send("q")).message.endswith("slow\n[stopped after 60 s]")
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (said(reply_type="shell", reply_content="ls"), "reply_type must be python or text, and is 'shell'"),
+        (said(reply_type="python", reply_content=""), "missing in 'response': reply_content"),
+        (said(reply_type="text", reply_content="x", plan="x"), "unknown in 'response': 'plan'"),
+    ],
+)
+async def test_a_malformed_reply_is_an_error(reply: str, fault: str, runner: FakeRunner) -> None:
+    async with open_conversation(CodeInterpreter(coding(reply))) as conversation:
+        with pytest.raises(RoleFailed, match=fault):
+            await conversation.send("q")
+    assert lines(conversation)[1].startswith("CodeInterpreter>CodeInterpreter note")
+
+
+async def test_an_interruption_keeps_what_was_printed(runner: FakeRunner, autojump_clock: MockClock) -> None:
+    with coding(code("one two three"), code("two")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            started = conversation.communicate("q")
+            await trio.sleep(1.5)
+            conversation.intervene("Only two.")
+            await started.reply()
+    assert lines(conversation)[2:4] == [
+        "CodeInterpreter>CodeInterpreter note partial [EXECUTION_RESULT: one\ntwo\n]: ",
+        "User>CodeInterpreter intervention: Only two.",
+    ]
+    text = shown(model.requests[1])
+    assert text.index("one two three") < text.index("execution_result:\none\ntwo") < text.index("Only two.")
+
+
+async def test_what_is_recorded_of_a_run_has_left_the_draft(runner: FakeRunner, autojump_clock: MockClock) -> None:
+    model = coding(code("fail"), Reply(code("42"), delay=9), words("Stopped."))
+    async with open_conversation(CodeInterpreter(model)) as conversation:
+        started = conversation.communicate("q")
+        await trio.sleep(1)
+        conversation.intervene("Stop.")
+        await started.reply()
+    (partial,) = [post for post in posts(conversation) if post.marks.state == "partial"]
+    assert partial.message and not partial.attachment_list
+
+
+async def test_the_whole_route(runner: FakeRunner) -> None:
+    scripts = {"Planner": [to("CodeInterpreter", "6 * 7"), to("User", "It is 42.")], "CodeInterpreter": [code("42")]}
+    with ScriptedModel(scripts) as model:
+        planner = Planner(model, subordinates=[CodeInterpreter(model)])
+        async with open_conversation(planner) as conversation:
+            assert (await conversation.send("What is 6 * 7?")).message == "It is 42."
+    ways = [line.split(" ")[0] for line in lines(conversation)]
+    inner = ["CodeInterpreter>CodeInterpreter"] * 2
+    assert ways == ["User>Planner", "Planner>CodeInterpreter", *inner, "CodeInterpreter>Planner", "Planner>User"]
+    assert "printed:\n42" in model.requests[2].messages[-1].content
+
+
+async def test_a_planner_learns_what_recalled_code_had_printed(runner: FakeRunner, autojump_clock: MockClock) -> None:
+    scripts = {"Planner": [to("CodeInterpreter", "do"), to("User", "Enough.")], "CodeInterpreter": [code("one two")]}
+    with ScriptedModel(scripts) as model:
+        async with open_conversation(Planner(model, subordinates=[CodeInterpreter(model)])) as conversation:
+            started = conversation.communicate("q")
+            await trio.sleep(0.5)
+            conversation.intervene("Stop.", broadcast_level=2)
+            assert (await started.reply()).message == "Enough."
+    assert "execution_result:\none" in shown(model.requests[2])
+
+
+def planner_step(request: ChatRequest) -> str:
+    """Answers what the code found, unless the user has said something since."""
+    last = request.messages[-1].content
+    is_found = "From: CodeInterpreter" in last and "user_intervention" not in last and "interrupted" not in last
+    return to("User", "It is 42.") if is_found else to("CodeInterpreter", "6 * 7")
+
+
+@pytest.mark.parametrize("inject", [interrupt(1), interrupt(2), interrupt(2, times=2)], ids=["1", "2", "two"])
+def test_planner_and_code_interpreter_survive_every_interruption(
+    inject: Inject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(monkeypatch, tmp_path, RingingRunner())
+
+    def planner() -> Planner:
+        model = ScriptedModel({"Planner": [planner_step] * 20, "CodeInterpreter": [lambda request: code("4 42")] * 20})
+        return Planner(model, subordinates=[CodeInterpreter(model)])
+
+    assert every_interrupt_point(scenario(planner), inject, seeds=range(2)).outcomes["seen"] > 50
+
+
+PLOT = """\
+import os
+open("table.csv", "w").write("a")
+os.mkdir("plots")
+open("plots/one.svg", "w").write("<svg/>")
+print(open("in_put.csv").read())
+"""
+
+
+async def test_real_code_makes_files_and_finds_those_it_was_given(tmp_path: Path) -> None:
+    given = tmp_path / "given.csv"
+    given.write_text("1,2")
+    with coding(code(PLOT)) as model:
+        interpreter = CodeInterpreter(model, folder=tmp_path, files={"../in put.csv": given})
+        async with open_conversation(interpreter) as conversation:
+            reply = await conversation.send("q")
+    assert reply.message == "The code has run and printed:\n1,2"
+    assert reply.get_attachment("artifact_paths")[0].content == ("plots/one.svg", "table.csv")
+    assert model.requests[0].messages[0].content.endswith("In the working folder are, from the start: in_put.csv")
+
+
+async def test_real_code_that_fails_is_shown_with_its_traceback() -> None:
+    with coding(code("1 / 0"), words("It cannot be divided.")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            await conversation.send("q")
+    assert "ZeroDivisionError" in model.requests[1].messages[-1].content
+
+
+async def test_real_code_is_stopped_by_an_interruption(tmp_path: Path) -> None:
+    endless = "print('begun', flush=True)\nimport time\nwhile True: time.sleep(0.01)"
+    with coding(code(endless), words("Stopped.")) as model:
+        async with open_conversation(CodeInterpreter(model, folder=tmp_path)) as conversation:
+            events = conversation.events()
+            started = conversation.communicate("q")
+            async for event in events:
+                if isinstance(event, DraftGrew) and event.type == "execution_result":
+                    break
+            conversation.intervene("Stop.")
+            assert (await started.reply()).message == "Stopped."
+    assert "note partial [EXECUTION_RESULT: begun" in lines(conversation)[2]
+
+
+async def test_more_output_than_is_kept_loses_its_middle() -> None:
+    long = "print('first'); print('x' * 50_000); print('last')"
+    async with open_conversation(CodeInterpreter(coding(code(long)))) as conversation:
+        message = (await conversation.send("q")).message
+    assert len(message) < 9000 and "characters left out]" in message
+    assert "first" in message and message.endswith("last")
+
+
+@pytest.mark.parametrize("names", [["a b", "a_b"], [".."], ["/"]])
+def test_files_need_names_that_can_be_told_apart(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="name"):
+        CodeInterpreter(coding(), files=dict.fromkeys(names, Path("x")))
+
+
+def test_it_needs_one_attempt_at_least() -> None:
+    with pytest.raises(ValueError, match="most_attempts"):
+        CodeInterpreter(coding(), most_attempts=0)

@@ -1,0 +1,274 @@
+"""Planner: asks its subordinates what its model says, answers its asker, and goes on after interruptions."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from callboard.actors import Echo, Planner
+from callboard.runtime.actor import Actor
+from callboard.runtime.chat_model import ChatRequest
+from callboard.runtime.context import LiveContext, TurnContext
+from callboard.runtime.errors import CallboardError, RoleFailed
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.post import Post
+from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
+from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
+
+from .scenarios import scenario
+from .test_role import LastMoment, lines, posts, said
+
+
+def to(name: str, message: str, plan: str = "") -> str:
+    """A planner's reply."""
+    return said(**({"plan": plan} if plan else {}), send_to=name, message=message)
+
+
+class Broken(Actor):
+    """Fails."""
+
+    name = "Broken"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        raise OSError("the disk is full")
+
+
+class Silent(Actor):
+    """Gives no answer."""
+
+    name = "Silent"
+
+    async def receive(self, post: Post, context: TurnContext) -> None:
+        return None
+
+
+class Dead(Actor):
+    """Cannot be opened."""
+
+    name = "Dead"
+
+    @asynccontextmanager
+    async def live(self, context: LiveContext) -> AsyncIterator[None]:
+        raise OSError("no kernel")
+        yield
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        return post.reply()
+
+
+class Teller(Actor):
+    """Tells Caller, and gives it the time to ask."""
+
+    name = "Teller"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        await context.tell("Caller")
+        await trio.testing.wait_all_tasks_blocked()
+        return post.reply()
+
+
+class Caller(Actor):
+    """Asks Planner."""
+
+    name = "Caller"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        return post.reply((await context.ask("Planner")).message)
+
+
+class Temp(Actor):
+    """Has itself ended in the middle of its work."""
+
+    name = "Temp"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        await context.tell("Desk")
+        await trio.sleep_forever()
+        return post.reply()
+
+
+class Desk(Actor):
+    """Hands its work on to Temp, and ends Temp when told to."""
+
+    name = "Desk"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        if post.send_from == "Temp":
+            await context.end_subordinate("Temp")
+            return None
+        return post.forward(to=await context.start_subordinate(Temp()))
+
+
+def shown(request: ChatRequest) -> str:
+    """All that a model is sent but the system message."""
+    return "\n".join(message.content for message in request.messages[1:])
+
+
+def answering(*steps: Step) -> ScriptedModel:
+    """A model for a Planner."""
+    return ScriptedModel({"Planner": steps})
+
+
+async def test_it_asks_and_answers_and_each_reply_is_one_post() -> None:
+    with answering(to("Echo", "say it", plan="1. ask"), to("User", "It says it.", plan="done")) as model:
+        async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+            assert (await conversation.send("What does it say?")).message == "It says it."
+    assert lines(conversation) == [
+        "User>Planner message: What does it say?",
+        "Planner>Echo message [PLAN: 1. ask]: say it",
+        "Echo>Planner reply: say it",
+        "Planner>User reply [PLAN: done]: It says it.",
+    ]
+
+
+async def test_what_the_model_is_sent_alternates() -> None:
+    with answering(to("Echo", "say it", plan="1. ask"), to("User", "It says it.")) as model:
+        async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+            await conversation.send("What does it say?")
+    assert [message.role for message in model.requests[1].messages] == ["system", "user", "assistant", "user"]
+    assert json.loads(model.requests[1].messages[2].content) == json.loads(to("Echo", "say it", plan="1. ask"))
+
+
+async def test_its_model_is_told_whom_it_may_address() -> None:
+    with answering(to("User", "x")) as model:
+        async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+            await conversation.send("q")
+    system = model.requests[0].messages[0].content
+    assert "You are Planner." in system and "User gives you a task" in system and "- Echo: Answers" in system
+
+
+async def test_it_answers_the_planner_that_asked_it() -> None:
+    scripts = {"Planner": [to("inner", "do"), to("User", "done")], "inner": [to("Planner", "did")]}
+    with ScriptedModel(scripts) as model:
+        inner = Planner(model, name="inner")
+        async with open_conversation(Planner(model, subordinates=[inner])) as conversation:
+            assert (await conversation.send("q")).message == "done"
+    assert "inner>Planner reply: did" in lines(conversation)
+
+
+async def test_somebody_who_may_not_be_addressed_is_an_error_that_names_those_who_may() -> None:
+    model = answering(to("Nobody", "do", plan="1. ask"))
+    async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+        with pytest.raises(RoleFailed, match="addressed 'Nobody'; it may address Echo, User") as failed:
+            await conversation.send("q")
+    assert isinstance(failed.value.__cause__, ValueError)
+    assert lines(conversation)[1] == "Planner>Planner note [PLAN: 1. ask]: do"
+
+
+@pytest.mark.parametrize("reply", ["Hello.", said(message="x"), said(send_to="User", message="x", thought="hm")])
+async def test_a_malformed_reply_is_an_error_that_shows_it(reply: str) -> None:
+    async with open_conversation(Planner(answering(reply))) as conversation:
+        with pytest.raises(RoleFailed, match=r"ReplyError: .*the model said: "):
+            await conversation.send("q")
+    assert lines(conversation)[1].startswith("Planner>Planner note [INVALID_RESPONSE: ")
+
+
+async def test_a_subordinate_that_fails_is_the_models_to_deal_with() -> None:
+    with answering(to("Broken", "save"), to("User", "It cannot be saved.")) as model:
+        async with open_conversation(Planner(model, subordinates=[Broken()])) as conversation:
+            assert (await conversation.send("Save.")).message == "It cannot be saved."
+    assert lines(conversation)[1:3] == [
+        "Planner>Broken message: save",
+        "Broken>Planner error: Broken failed: OSError: the disk is full",
+    ]
+    assert shown(model.requests[1]).count("the disk is full") == 1
+
+
+async def test_a_subordinate_that_gives_no_answer_is_too() -> None:
+    with answering(to("Silent", "speak"), to("User", "It is silent.")) as model:
+        async with open_conversation(Planner(model, subordinates=[Silent()])) as conversation:
+            assert (await conversation.send("q")).message == "It is silent."
+    assert "returned None" in shown(model.requests[1])
+
+
+async def test_a_request_that_is_refused_is_kept_with_the_reason() -> None:
+    with answering(*[to("Dead", "wake up", plan="1. ask")] * 5, to("User", "It is dead.")) as model:
+        async with open_conversation(Planner(model, subordinates=[Dead()])) as conversation:
+            await conversation.send("q")
+    assert lines(conversation)[-2] == (
+        "Planner>Planner note [PLAN: 1. ask] [REVISE_MESSAGE: Dead failed: OSError: no kernel]: wake up"
+    )
+    assert "no kernel" in model.requests[-1].messages[-1].content
+
+
+async def test_a_circle_is_the_models_to_deal_with() -> None:
+    steps = [to("Teller", "go"), to("Caller", "do"), to("User", "It waits for me.")]
+    with answering(*steps, to("Caller", "later")) as model:
+        async with open_conversation(Planner(model, subordinates=[Teller(), Caller()])) as conversation:
+            assert (await conversation.send("q")).message == "It waits for me."
+            await conversation.wait_idle()
+    assert "no answer could ever come" in model.requests[2].messages[-1].content
+
+
+async def test_a_request_that_is_called_off_is_the_models_to_deal_with() -> None:
+    with answering(to("Desk", "do"), to("User", "It is gone.")) as model:
+        async with open_conversation(Planner(model, subordinates=[Desk()])) as conversation:
+            assert (await conversation.send("q")).message == "It is gone."
+    assert "the request to Temp" in model.requests[1].messages[-1].content
+
+
+async def test_it_gives_up_after_so_many_steps() -> None:
+    model = answering(*[to("Echo", "again")] * 3)
+    async with open_conversation(Planner(model, subordinates=[Echo()], most_steps=3)) as conversation:
+        with pytest.raises(RoleFailed, match="no answer after 3 steps of Planner; allow more") as failed:
+            await conversation.send("q")
+    assert isinstance(failed.value.__cause__, CallboardError)
+
+
+async def test_after_an_interruption_nothing_is_asked_again_that_was_answered(autojump_clock: MockClock) -> None:
+    steps: list[Step] = [to("Echo", "one"), Reply(to("Echo", "two"), delay=1), to("User", "one, then your words")]
+    with answering(*steps) as model:
+        async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+            started = conversation.communicate("q")
+            await trio.sleep(1.5)
+            conversation.intervene("That will do.")
+            await started.reply()
+    assert [post.message for post in posts(conversation) if post.send_to == "Echo"] == ["one"]
+    assert [post.marks.state for post in posts(conversation) if post.marks.kind == "note"] == ["partial"]
+    assert shown(model.requests[2]).index("From: Echo") < shown(model.requests[2]).index("That will do.")
+
+
+async def test_a_request_that_is_cut_before_it_is_made_is_kept() -> None:
+    model = LastMoment({"Planner": [to("Echo", "one", plan="1. ask"), to("User", "stopped")]})
+    async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
+        model.speak = lambda: conversation.intervene("Stop.")
+        await conversation.send("q")
+    assert lines(conversation)[1] == f"Planner>Planner note partial: {to('Echo', 'one', plan='1. ask')}"
+
+
+async def test_one_planner_serves_two_conversations(autojump_clock: MockClock) -> None:
+    def step(request: ChatRequest) -> Reply:
+        asked = "left" if "left" in shown(request) else "right"
+        return Reply(to("User", asked) if "From: Echo" in shown(request) else to("Echo", asked), delay=1)
+
+    answers: dict[str, str] = {}
+    planner = Planner(answering(*[step] * 4), subordinates=[Echo()])
+
+    async def talk(question: str) -> None:
+        async with open_conversation(planner) as conversation:
+            answers[question] = (await conversation.send(question)).message
+            assert len(posts(conversation)) == 4
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(talk, "left")
+        nursery.start_soon(talk, "right")
+    assert answers == {"left": "left", "right": "right"}
+
+
+@pytest.mark.parametrize("inject", [interrupt(1), interrupt(2), interrupt(1, times=2)], ids=["1", "2", "two"])
+def test_a_planner_of_planners_survives_every_interruption(inject: Inject) -> None:
+    def step(request: ChatRequest) -> str:
+        last = request.messages[-1].content
+        below, asker = ("inner", "User") if request.role == "Planner" else ("Echo", "Planner")
+        is_answered = f"From: {below}" in last and "interrupted" not in last and "user_intervention" not in last
+        return to(asker, "done") if is_answered else to(below, "do")
+
+    def planner() -> Planner:
+        model = ScriptedModel({"Planner": [step] * 20, "inner": [step] * 20})
+        return Planner(model, subordinates=[Planner(model, name="inner", subordinates=[Echo()])])
+
+    assert every_interrupt_point(scenario(planner), inject).outcomes["seen"] > 20
