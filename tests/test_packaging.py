@@ -18,7 +18,7 @@ import callboard
 
 from .test_imports import ROOT, absolute_imports, read_modules
 
-LINKED = ["runtime", "actors", "prompts", "experience"]
+LINKED = ["runtime", "actors", "prompts", "experience", "service"]
 
 # The dependency that brings a module which is not named like it.
 BROUGHT_BY = {"pydantic_core": "pydantic", "typing_extensions": "typing-extensions", "yaml": "pyyaml"}
