@@ -1,6 +1,6 @@
 """callboard: conversations between roles of LLM agents, run as trio actors.
 
-The import names are `callboard.runtime`, `callboard.actors`, `callboard.prompts` and `callboard.experience`;
+The import names are `callboard.runtime`, `callboard.prompts`, `callboard.experience`, `callboard.actors` and `callboard.service`;
 this module holds the version and imports none of them.
 """
 
