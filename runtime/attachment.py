@@ -61,7 +61,8 @@ def attachment_type(name: str) -> AttachmentType:
     try:
         return AttachmentType(name)
     except ValueError:
-        raise ValueError(f"{name!r} is no attachment type; there are {', '.join(type for type in AttachmentType if type not in _RETIRED)}") from None
+        known = ", ".join(type for type in AttachmentType if type not in _RETIRED)
+        raise ValueError(f"{name!r} is no attachment type; there are {known}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import trio
 
-from .draft import Unfinished
+from .draft import NOTHING, Unfinished
 from .errors import NoReply, RequestRecalled, RoleFailed, describe
 from .event import AttemptBegan
 from .intervention import Interventions
@@ -161,7 +161,7 @@ def _checked(turn: Turn, returned: Post | None) -> Post | None:
 
 def _seal(turn: Turn) -> Unfinished:
     draft, turn.draft = turn.draft, None
-    return draft.seal() if draft is not None else Unfinished()
+    return draft.seal() if draft is not None else NOTHING
 
 
 def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:

@@ -28,6 +28,10 @@ class Unfinished:
         return bool(self.text or self.attachments)
 
 
+NOTHING = Unfinished()
+"""What is left where nothing was drafted."""
+
+
 class Draft:
     """Text, attachments and the progress of tools, piece by piece. Sync: no cancellation falls between two pieces."""
 

@@ -125,8 +125,9 @@ class Line:
         self._memory.begin_round(request.round, words.message)
         if self._router.events.wanted:
             self._router.events.publish(RoundBegan(request.round, words.message))
-        marks = Marks(words=words.id, system_message=words.system_message, extra=frozen(words.extra))
-        post = Post.create(words.message, USER, self._root, words.attachments, marks=marks)
+        post_id, at = self._ids.create_at("post")
+        marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
+        post = Post(post_id, USER, self._root, words.message, words.attachments, marks)
         outer = request.variables.get(current_turn)
         turn = Turn(post, None, request.variables, foreground=True)
         turn.outer = outer

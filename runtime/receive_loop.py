@@ -12,7 +12,6 @@ from .actor import Actor
 from .attempt import Attempts
 from .context import Above, TurnContext
 from .directory import Entry
-from .mailbox import Mailbox
 from .post import Post
 from .router import Router
 from .turn import Turn
@@ -36,17 +35,24 @@ class ReceiveLoop:
         async def work(turn: Turn) -> Post | None:
             return await actor.receive(turn.post, TurnContext(turn, entry, self._router, self._above))
 
-        variables = current_task().context
+        task = current_task()
+        variables = task.context
         try:
-            while (turn := await _next(entry.mailbox)) is not None:
-                await _enter(turn.variables)
+            while True:
+                try:
+                    turn = await entry.mailbox.get()
+                except trio.EndOfChannel:
+                    return
+                if task.context is not turn.variables:
+                    await _enter(turn.variables)
                 if turn.state != "ended":
                     entry.turn = turn
                     await self._attempts.run(turn, work)
                     entry.turn = None
                     self._report(turn)
         finally:
-            await _enter(variables)
+            if task.context is not variables:
+                await _enter(variables)
 
     def fail(self, turn: Turn, error: Exception) -> None:
         """Ends a turn that its actor's lifetime took down with it."""
@@ -58,16 +64,7 @@ class ReceiveLoop:
             self._end_round(turn.result)
 
 
-async def _next(mailbox: Mailbox[Turn]) -> Turn | None:
-    try:
-        return await mailbox.get()
-    except trio.EndOfChannel:
-        return None
-
-
 async def _enter(variables: Context) -> None:
-    """From here on the task runs in these context variables; no checkpoint if it does already."""
-    task = current_task()
-    if task.context is not variables:
-        task.context = variables
-        await cancel_shielded_checkpoint()
+    """From here on the task runs in these context variables."""
+    current_task().context = variables
+    await cancel_shielded_checkpoint()
