@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 import trio
 
-from .errors import ConversationClosed
+from .directory import ConversationStatistics
+from .errors import ConversationClosed, RoundStopped
 from .event import DeadLetter, DraftGrew, Event, EventsDropped
 from .ids import Ids, current_ids
 from .intervention import Interventions
 from .line import Line
-from .mailbox import MailboxStatistics
 from .memory import Memory
 from .post import Post
 from .receipt import Receipt, Words
@@ -32,20 +32,10 @@ Delivery = Literal["now"]
 """When an intervention takes hold: in the call itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationStatistics:
-    """What a conversation is doing at this moment."""
-
-    turns: int
-    """Posts that are being worked on or wait in a mailbox."""
-    mailboxes: dict[str, MailboxStatistics]
-    """By the name of the role."""
-
-
 class Conversation:
-    """Made by `open_conversation` or a Board. All verbs belong to the host's side: from inside a role's turn they
+    """Made by `open_conversation` or a Board. Its verbs are the host's.
 
-    raise InsideTurn, since they would wait for, or cut for ever, the turn that calls them.
+    From inside a role's turn all but `stop` raise InsideTurn: they would wait for that turn, or cut it for ever.
     """
 
     def __init__(self, router: Router, line: Line, interventions: Interventions, memory: Memory, ids: Ids) -> None:
@@ -131,8 +121,19 @@ class Conversation:
             return said
         words = Words(self._named(message), broadcast_level, role)
         words.request = self._line.current
-        self._inside(self._interventions.submit, words)
+        if self._line.stopping:
+            words.settled = "missed"
+        else:
+            self._inside(self._interventions.submit, words)
         return self._keep(words).receipt
+
+    def stop(self, reason: str) -> None:
+        """Ends the round now: what it has is kept, `send` and `reply` raise RoundStopped once all work has ended.
+
+        So do sends in line. A root that has just finished stands. A role may call it from its own turn. With nothing
+        to end it does nothing; of two reasons the first stays.
+        """
+        self._inside(self._line.end_all, RoundStopped(reason))
 
     def replies(self) -> Subscription[Post]:
         """Yields, from the call on, each round's last post to the user, error posts included.
@@ -167,8 +168,7 @@ class Conversation:
 
     def statistics(self) -> ConversationStatistics:
         """What it is doing now."""
-        mailboxes = {entry.name: entry.mailbox.statistics() for entry in self._router.directory}
-        return ConversationStatistics(len(self._router.turns), mailboxes)
+        return self._router.directory.statistics(len(self._router.turns))
 
     async def wait_idle(self) -> None:
         """Until no round runs or stands in line and all told work has ended. Cancelled: the work goes on."""
@@ -180,7 +180,7 @@ class Conversation:
         """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
         if not self._router.closed:
             self._router.closed = True
-            self._inside(self._line.close)
+            self._inside(self._line.end_all, ConversationClosed())
 
     def __repr__(self) -> str:
         state = "closed" if self._router.closed else "idle" if self._line.idle else "running"

@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from trio.lowlevel import Task
-
 from .errors import DuplicateName, UnknownRole
-from .mailbox import Mailbox
+from .mailbox import Mailbox, MailboxStatistics
 from .turn import Turn
 
 USER = "User"
@@ -30,14 +28,22 @@ class Entry:
     """Names of subordinates that it has ended, and that nobody bears again."""
     turn: Turn | None = None
     """The turn it works on."""
-    task: Task | None = None
-    """The task that last served it."""
     start: Callable[[], None] | None = None
     """Starts a task; set exactly while there is none."""
     state: object = None
     """What the actor's `live` gave."""
     failed: Exception | None = None
     """Why it was ended, if it failed too often; every ask of it raises that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStatistics:
+    """What a conversation is doing at this moment."""
+
+    turns: int
+    """Posts that are being worked on or wait in a mailbox."""
+    mailboxes: dict[str, MailboxStatistics]
+    """By the name of the role."""
 
 
 class Directory:
@@ -94,6 +100,10 @@ class Directory:
     def ending(self, name: str) -> Entry | None:
         """The removed entry whose last turn has not ended, if there is one."""
         return self._ending.get(name)
+
+    def statistics(self, turns: int) -> ConversationStatistics:
+        """What the mailboxes hold now, beside so many turns."""
+        return ConversationStatistics(turns, {entry.name: entry.mailbox.statistics() for entry in self})
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

@@ -49,8 +49,13 @@ class Line:
 
     @property
     def current(self) -> Request | None:
-        """The request whose round runs; None also while only told work goes on."""
-        return self._current if self._turn is not None else None
+        """The request whose round runs and may go on; None also while only told work does, or all work is ending."""
+        return self._current if self._turn is not None and not self.stopping else None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether all that runs is being ended: the round was stopped, it has failed, or the conversation closes."""
+        return self._breaking or self._router.closed
 
     @property
     def idle(self) -> bool:
@@ -80,18 +85,18 @@ class Line:
             self._router.recall(self._turn)
 
     def break_off(self, error: Exception) -> None:
-        """Ends all that nobody waits for but the user: told work failed, or the round did."""
+        """Ends all that nobody waits for but the user: told work failed, the round did, or somebody stopped it."""
         self._breaking = self._current is not None
         for turn in list(self._router.turns):
             if turn.asker is None:
                 self._router.recall(turn, error)
 
-    def close(self) -> None:
-        """Ends everything with ConversationClosed, what stands in line too."""
+    def end_all(self, error: CallboardError) -> None:
+        """Ends all that runs and what stands in line, each with this error, or with an earlier one."""
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
-            self._give_back(request, ConversationClosed())
-        self.break_off(ConversationClosed())
+            self._give_back(request, error)
+        self.break_off(error)
         self._look_if_idle()
 
     def turn_ended(self, turn: Turn) -> None:

@@ -117,7 +117,8 @@ class Referee(Subscription[Event]):
         ids = {post.id for post in self.posts}
         self._expect(len(ids) == len(self.posts), Invariant.NOTHING_LOST, "a post was recorded twice")
         failures = [post for post in self.posts if post.marks.kind == "error" and post.send_from == post.send_to]
-        told = not receipts or any(receipt._words.errors for receipt in receipts)
+        cut = any(receipt.interrupted for receipt in receipts)
+        told = not cut or any(receipt._words.errors for receipt in receipts)
         self._expect(told or not failures, Invariant.CLEAN_UP, f"no receipt has what raised: {failures}")
         for receipt in receipts:
             self._judge_words(receipt._words, injected_at)

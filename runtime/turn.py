@@ -145,9 +145,10 @@ class Turn:
         return turn
 
     def hand_on(self, successor: Turn) -> None:
-        """The successor takes over who waits. Nobody is woken: a task that is awake cannot be cancelled in this step,
+        """The successor takes over who waits, and nobody is woken.
 
-        and would get the error of a request that is recalled together with it.
+        A task that is awake cannot be cancelled in this step; it would get the error of a request that is recalled
+        together with it.
         """
         self.successor = successor
         self._over.hand_over(successor._over)

@@ -1,5 +1,7 @@
 """What is injected at a moment: one entry for each way to interrupt."""
 
+from collections.abc import Callable
+
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import ConversationClosed, UnknownRole
 from callboard.runtime.receipt import Receipt
@@ -50,9 +52,28 @@ def refused_levels(conversation: Conversation) -> list[Receipt]:
     return []
 
 
-def in_a_row(*levels: int) -> Inject:
+def in_a_row(*levels: int) -> Callable[[Conversation], list[Receipt]]:
     """Several interventions in one step."""
     return lambda conversation: [conversation.intervene("x", broadcast_level=level) for level in levels]
+
+
+def stop(conversation: Conversation) -> list[Receipt]:
+    """The round ends."""
+    conversation.stop("enough")
+    return []
+
+
+def interrupted_then_stopped(conversation: Conversation) -> list[Receipt]:
+    """Words that are in a round which ends."""
+    receipts = in_a_row(2)(conversation)
+    conversation.stop("enough")
+    return receipts
+
+
+def stopped_then_spoken_to(conversation: Conversation) -> list[Receipt]:
+    """Words that come while everything is being ended."""
+    conversation.stop("enough")
+    return [conversation.intervene("x", broadcast_level=-1), *communicate(conversation)]
 
 
 INJECTIONS: dict[str, Inject] = {
@@ -70,4 +91,7 @@ INJECTIONS: dict[str, Inject] = {
     "role": to_role(1),
     "role and above": to_role(2),
     "one id twice": one_id_twice,
+    "stop": stop,
+    "2, then stop": interrupted_then_stopped,
+    "stop, then speak": stopped_then_spoken_to,
 }

@@ -5,7 +5,7 @@ at the tick at which it is cancelled, and that tick is what the invariants are a
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import trio
@@ -13,7 +13,7 @@ import trio
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.conversation import Conversation
-from callboard.runtime.errors import AskCycle, CallboardError, ConversationClosed, NoReply, RoleFailed
+from callboard.runtime.errors import AskCycle, CallboardError, ConversationClosed, NoReply, RoleFailed, RoundStopped
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
@@ -271,25 +271,31 @@ class Forwarder(Worker):
 Host = Callable[[Conversation], Awaitable[None]]
 
 
+async def send(conversation: Conversation, message: str) -> None:
+    """Sends one message, which may be stopped."""
+    with suppress(RoundStopped):
+        await conversation.send(message)
+
+
 async def ask_once(conversation: Conversation) -> None:
     """Sends one message and waits until everything is done."""
-    await conversation.send("q")
+    await send(conversation, "q")
     await conversation.wait_idle()
 
 
 async def ask_twice_at_once(conversation: Conversation) -> None:
     """Two hosts send; one stands in line."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(conversation.send, "first")
-        nursery.start_soon(conversation.send, "second")
+        nursery.start_soon(send, conversation, "first")
+        nursery.start_soon(send, conversation, "second")
     await conversation.wait_idle()
 
 
 async def come_back_later(conversation: Conversation) -> None:
     """Speaks again after all tasks have ended for want of work, and once in the step in which they do."""
-    await conversation.send("q")
+    await send(conversation, "q")
     await trio.sleep(0.3)
-    await conversation.send("again")
+    await send(conversation, "again")
     await trio.sleep(0.2)
     await ask_once(conversation)
 
@@ -297,7 +303,7 @@ async def come_back_later(conversation: Conversation) -> None:
 async def give_up(conversation: Conversation) -> None:
     """Stops waiting in the middle of the work, then asks again."""
     with trio.move_on_after(0.35):
-        await conversation.send("q")
+        await send(conversation, "q")
     await ask_once(conversation)
 
 
@@ -307,7 +313,7 @@ async def walk_away(conversation: Conversation) -> None:
     async def wait(receipt_of: str) -> None:
         try:
             await conversation.communicate(receipt_of).reply()
-        except ConversationClosed:
+        except (ConversationClosed, RoundStopped):
             return
 
     async with trio.open_nursery() as nursery:
