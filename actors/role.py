@@ -16,11 +16,23 @@ from callboard.prompts.library import fill
 from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
-from callboard.runtime.chat_model import ChatModel, ChatRequest, Message, RetryingDelta, TextDelta, UsageDelta
+from callboard.runtime.chat_model import (
+    ChatModel,
+    ChatRequest,
+    EndDelta,
+    Message,
+    RetryingDelta,
+    TextDelta,
+    UsageDelta,
+)
 from callboard.runtime.context import TurnContext
+from callboard.runtime.errors import ModelError
 from callboard.runtime.event import ModelRetried, UsageCounted
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.post import Post
+
+CUT_OFF = "length"
+"""The reason that a server gives for the end of a reply that its limit of tokens cut off."""
 
 _SHOWN = 300
 
@@ -51,9 +63,11 @@ class Role(Actor):
     async def think(self, context: TurnContext, messages: Iterable[Message]) -> str:
         """What the model replies: one call, streamed into the draft as it comes.
 
-        Cancelled: the call is ended, and what has come stays in the draft. Raises ModelError.
+        Cancelled: the call is ended, and what has come stays in the draft. Raises ModelError, also for a reply that
+        was cut off at the server's limit of tokens: the half of an answer is none, and what came of it is kept.
         """
         used: UsageDelta | None = None
+        ended = ""
         try:
             async with self.model.stream(ChatRequest(context.role, tuple(messages))) as deltas:
                 async for delta in deltas:
@@ -62,11 +76,15 @@ class Role(Actor):
                             context.draft.write(text)
                         case UsageDelta():
                             used = delta
+                        case EndDelta(reason):
+                            ended = reason
                         case RetryingDelta(reason, seconds):
                             context.emit(ModelRetried(context.role, self.model.name, reason, seconds))
         finally:
             if used is not None:
                 context.emit(UsageCounted(context.role, self.model.name, used.input_tokens, used.output_tokens))
+        if ended == CUT_OFF:
+            raise ModelError(f"{self.model.name} cut its reply off: {ended}", fault="caller", may_retry=False)
         # A cut that is under way is met here, while the draft still holds the reply, and not between taking and
         # recording it.
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -179,6 +179,14 @@ async def test_what_the_error_shows_of_a_long_reply_is_short() -> None:
             await conversation.send("Greet.")
 
 
+async def test_a_reply_that_was_cut_off_is_no_answer_and_is_kept() -> None:
+    model = ScriptedModel({"Writer": [Reply("half a sen", reason="length")]})
+    async with open_conversation(Writer(model)) as conversation:
+        with pytest.raises(RoleFailed, match="cut its reply off: length"):
+            await conversation.send("q")
+    assert lines(conversation)[1] == "Writer>Writer note partial: half a sen"
+
+
 async def test_a_call_that_fails_fails_the_role() -> None:
     broken = ModelError("overloaded", fault="server", may_retry=True)
     async with open_conversation(Former(ScriptedModel({"Former": [broken]}))) as conversation:
