@@ -7,6 +7,7 @@ runtime has to say stands in square brackets on a line of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal, TypeAlias
 
@@ -47,13 +48,28 @@ def compose(system: str, role: str, rounds: Sequence[Round]) -> tuple[Message, .
 
     The same rounds give the same messages. They end with a user message unless the role itself spoke last.
     """
-    posts = (post for one in rounds for post in one.post_list)
+    posts = _without_repeats(role, (post for one in rounds for post in one.post_list))
     lines = (line for post in posts for line in _lines(post, role) if line[1])
     merged = (
         Message(author, "\n\n".join(text for _, text in group))
         for author, group in groupby(lines, key=lambda line: line[0])
     )
     return (Message("system", system), *merged)
+
+
+def _without_repeats(role: str, posts: Iterable[Post]) -> Iterator[Post]:
+    """The posts; the role's replies without the attachments that its notes on the same request have shown."""
+    noted: set[tuple[str | None, AttachmentType, str | tuple[str, ...]]] = set()
+    for post in posts:
+        request = post.marks.in_reply_to
+        keys = [(request, one.type, one.content) for one in post.attachment_list]
+        if post.send_from == role and request is not None:
+            if post.send_to == role:
+                noted.update(keys)
+            elif not noted.isdisjoint(keys):
+                new = (one for one, key in zip(post.attachment_list, keys, strict=True) if key not in noted)
+                post = replace(post, attachment_list=tuple(new))
+        yield post
 
 
 def _lines(post: Post, role: str) -> Iterator[Line]:

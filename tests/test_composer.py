@@ -259,3 +259,17 @@ def test_messages_alternate_and_hold_words(posts: list[Post], cut: int) -> None:
 )
 def test_what_was_said_to_the_role_last_is_a_users_message(posts: list[Post], last: Post) -> None:
     assert said(*posts, last)[-1][0] == "user"
+
+
+def test_a_reply_repeats_nothing_that_a_note_on_the_same_request_has_shown() -> None:
+    code, result = at("reply_content", "print(1)"), at("execution_result", "1")
+    reply = post("Planner > User", "It printed 1.", code, result, kind="reply", in_reply_to="post-1")
+    messages = said(note("", code, in_reply_to="post-1"), note("", result, in_reply_to="post-1"), reply)
+    assert [content.count("print(1)") for _, content in messages] == [1, 0, 0]
+    assert messages[-1] == ("assistant", '{"response": {"send_to": "User", "message": "It printed 1."}}')
+
+
+def test_a_reply_to_another_request_shows_all_it_has() -> None:
+    code = at("reply_content", "print(1)")
+    reply = post("Planner > User", "Again.", code, kind="reply", in_reply_to="post-2")
+    assert said(note("", code, in_reply_to="post-1"), reply)[-1][1].count("print(1)") == 2
