@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import httpx
 import pytest
@@ -14,6 +15,9 @@ from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, 
 from callboard.runtime.models import HttpChatModel
 
 START = Path(__file__).parents[2] / "shared/tools/local-model/start"
+
+MOST_SECONDS = 240
+"""For installing and starting; what takes longer is left out."""
 
 # The first start installs the server and the model.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -28,9 +32,14 @@ def base_url() -> Iterator[str]:
         pytest.skip("the server of the local model needs node")
     with subprocess.Popen([START, "0"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        patience = Timer(MOST_SECONDS, process.terminate)
+        patience.start()
         try:
-            yield listening(process.stdout)
+            address = listening(process.stdout)
+            patience.cancel()
+            yield address
         finally:
+            patience.cancel()
             process.terminate()
             try:
                 process.wait(10)
