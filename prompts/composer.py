@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import Message
-from callboard.runtime.directory import USER
-from callboard.runtime.post import Post
+from callboard.runtime.post import USER, Post
 from callboard.runtime.round import Round
 
 from .library import fill_json

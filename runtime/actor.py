@@ -32,6 +32,23 @@ class Actor(ABC):
         called again with the same post once everything it had asked for has ended. Raising fails this turn only.
         """
 
+    async def on_question(self, post: Post, context: TurnContext) -> Post | None:
+        """The answer to a subordinate that asks back while this role waits for it.
+
+        It is a turn of its own inside the waiting ask: interrupted, it is cancelled and called again. Without an
+        override the question goes on to this role's own superior, and at last to the host; raises NobodyToAsk then.
+        """
+        answer = await context.ask_superior(post.message, post.attachment_list)
+        return post.reply(answer.message, answer.attachment_list)
+
+    async def on_interrupt(self, post: Post, context: TurnContext) -> None:
+        """Called when an attempt at a post was interrupted and has unwound, before that is recorded.
+
+        A place to save what must not be lost, or to tell somebody. It is shielded, and has `ladder` seconds; what it
+        raises is recorded as that of a clean-up is.
+        """
+        return None
+
     def live(self, context: LiveContext) -> AbstractAsyncContextManager[object]:
         """What must outlive attempts and turns, such as a kernel or a session; its value is `context.state`.
 

@@ -7,12 +7,14 @@ interventions that cut it, and only then the turn ends or its next attempt begin
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 import trio
 
+from .answer import checked_answer
+from .cancellation import single_error, while_cancelled
 from .draft import NOTHING, Unfinished
-from .errors import NoReply, RequestRecalled, RoleFailed, describe
+from .errors import LimitReached, NoReply, RequestRecalled, RoleFailed, describe
 from .event import AttemptBegan
 from .intervention import Interventions
 from .json_value import JsonValue
@@ -20,22 +22,44 @@ from .post import Marks, Post
 from .router import Router
 from .turn import Turn
 
-Work = Callable[[Turn], Awaitable[Post | None]]
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is run for a turn."""
+
+    receive: Callable[[Turn], Awaitable[Post | None]]
+    on_interrupt: Callable[[Turn], Awaitable[None]] | None = None
+    """Called when an attempt was cut and has unwound, before anything is recorded of that."""
 
 
 class Attempts:
     """Runs turns for the actors of one conversation."""
 
-    def __init__(self, router: Router, interventions: Interventions) -> None:
+    def __init__(self, router: Router, interventions: Interventions, interrupt_limit: float = 2.0) -> None:
         self._router = router
         self._interventions = interventions
+        self._interrupt_limit = interrupt_limit
+        """How many seconds `on_interrupt` may take."""
 
     async def run(self, turn: Turn, work: Work) -> None:
         """Attempts until the turn is over. Cancelled from outside: what it had is recorded, and the turn stays open."""
         while not turn.recalled:
             if await self._attempt(turn, work):
                 return
+            self._interventions.look()
         self._end(turn, turn.end_error or RequestRecalled(turn.role, turn.post.id))
+
+    async def answer(self, question: Turn, work: Work) -> None:
+        """Runs a question in the task of the ask that it interrupts; it is over when this returns or raises."""
+        if question.state == "ended":
+            return
+        try:
+            await self.run(question, work)
+        finally:
+            if not question.over:  # the attempt around the ask is cut
+                question.recalled = True
+                self._settle_cut(question)
+                self._end(question, RequestRecalled(question.role, question.post.id))
 
     def fail(self, turn: Turn, error: Exception) -> None:
         """Ends a turn whose actor's lifetime ended under it."""
@@ -45,40 +69,68 @@ class Attempts:
 
     async def _attempt(self, turn: Turn, work: Work) -> bool:
         """Whether the turn is over."""
+        scope = self._begin(turn)
+        finished = False
+        returned: Post | None = None
+        error: Exception | None = None
+        try:
+            with scope:
+                if self._router.gate.stops(turn):
+                    await self._router.gate.wait(turn)
+                returned = await work.receive(turn)
+                finished = True
+        except Exception as raised:
+            error = raised
+        except BaseException:  # the actor's lifetime, or the whole conversation, ends: its task will end the turn
+            if turn.post.marks.kind != "question":
+                self._keep_draft(turn)
+            raise
+        finally:
+            self._router.time.forget(scope)
+        if finished:
+            self._finish(turn, returned)
+            return True
+        cancelled = scope.cancelled_caught or (error is not None and while_cancelled(error))
+        if turn.cut and cancelled:
+            self._settle_cut(turn, *_present(error, await self._on_interrupt(turn, work)))
+            return False
+        if scope.cancel_called and cancelled:
+            error = turn.budget.out_of_time()
+        assert error is not None, "what was not finished was cut, was late, or raised"
+        failure = RoleFailed(turn.role, turn.post.id, single_error(error))
+        self._settle_error(turn, failure)
+        self._end(turn, failure)
+        return True
+
+    def _begin(self, turn: Turn) -> trio.CancelScope:
         router = self._router
         scope = turn.begin()
+        if turn.has_own_deadline:
+            router.time.limit(scope, turn.budget.deadline)
         if router.events.wanted:
             router.events.publish(AttemptBegan(turn.role, turn.post.id, turn.attempts))
         if turn.asker is None and turn.post.marks.words is not None:
             self._interventions.saw(turn.role, (turn.post.marks.words,))
-        finished = False
-        returned: Post | None = None
+        return scope
+
+    async def _on_interrupt(self, turn: Turn, work: Work) -> Exception | None:
+        """What the role does about its interruption, within limits; what that raised."""
+        if work.on_interrupt is None:
+            return None
         try:
-            with scope:
-                returned = await work(turn)
-                finished = True
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + self._interrupt_limit):
+                await work.on_interrupt(turn)
         except Exception as error:
-            if turn.cut and (scope.cancelled_caught or _while_cancelled(error)):
-                self._settle_cut(turn, error)
-                return False
-            failure = RoleFailed(turn.role, turn.post.id, single_error(error))
-            self._settle_error(turn, failure)
-            self._end(turn, failure)
-            return True
-        except BaseException:  # the actor's lifetime, or the whole conversation, ends: its task will end the turn
-            self._keep_draft(turn)
-            raise
-        if finished:
-            self._finish(turn, returned)
-        else:
-            self._settle_cut(turn)
-        return finished
+            return single_error(error)
+        return None
 
     def _finish(self, turn: Turn, returned: Post | None) -> None:
         """The attempt returned: its reply stands, whether or not it was cut in the same step."""
         result: Post | Exception | None
         try:
-            result = _checked(turn, returned)
+            result = checked_answer(turn, returned)
+            if result is not None and result.send_to == turn.answer_to:
+                result = self._router.inspect(result)
             if result is not None and result.send_to not in (turn.answer_to, turn.role):
                 result = self._hand_on(turn, result)
         except Exception as error:
@@ -86,7 +138,7 @@ class Attempts:
         if isinstance(result, Exception):
             self._settle_error(turn, result)
         elif turn.successor is None:
-            self._settle_reply(turn, result)
+            result = self._settle_reply(turn, result)
         else:
             self._interventions.attempt_ended(turn, True, (turn.successor.post,))
         self._end(turn, result)
@@ -97,12 +149,21 @@ class Attempts:
         self._router.hand_on(turn, post)
         return None
 
-    def _settle_reply(self, turn: Turn, reply: Post | None) -> None:
-        kept = [] if reply is None else [reply]
-        if reply is not None:
-            turn.account = reply
-            self._router.record(reply)
-        self._interventions.attempt_ended(turn, True, kept)
+    def _settle_reply(self, turn: Turn, reply: Post | None) -> Post | LimitReached | None:
+        """What its asker gets: the reply that reaches a limit is kept, and the asker is told of the limit."""
+        if reply is None:
+            self._interventions.attempt_ended(turn, True, ())
+            return None
+        turn.account = reply
+        self._router.record(reply)
+        self._router.ledger.count_reply(self._router.round, turn.role)
+        self._interventions.attempt_ended(turn, True, (reply,))
+        if turn.post.marks.kind != "question":
+            try:
+                turn.budget.count_reply(owner=turn.asker is None or turn.asker.budget is not turn.budget)
+            except LimitReached as reached:
+                return reply if turn.recalled else reached
+        return reply
 
     def _settle_error(self, turn: Turn, error: Exception) -> None:
         kept = self._keep_draft(turn)
@@ -110,7 +171,7 @@ class Attempts:
         self._router.record(turn.account)
         self._interventions.attempt_ended(turn, True, [*kept, turn.account])
 
-    def _settle_cut(self, turn: Turn, error: Exception | None = None) -> None:
+    def _settle_cut(self, turn: Turn, *errors: Exception) -> None:
         """Partial work, what clean-up raised, then the words: always in this order, in one step."""
         if turn.recalled:
             left = _seal(turn)
@@ -119,10 +180,11 @@ class Attempts:
             self._router.record(turn.account)
         else:
             kept = self._keep_draft(turn)
-        if error is not None:
+        for error in errors:
             marks = Marks(kind="error", in_reply_to=turn.post.id)
             self._router.record(Post.create(describe(error), turn.role, turn.role, marks=marks))
-        self._interventions.attempt_ended(turn, False, kept, error)
+        turn.in_step = 0
+        self._interventions.attempt_ended(turn, False, kept, errors)
 
     def _keep_draft(self, turn: Turn) -> list[Post]:
         left = _seal(turn)
@@ -138,30 +200,13 @@ class Attempts:
         self._router.finish(turn, result)
 
 
-def _checked(turn: Turn, returned: Post | None) -> Post | None:
-    """What was returned, addressed to who waits. Raises what is wrong with it."""
-    if returned is None:
-        if turn.asked:
-            raise NoReply(turn.role, turn.post.id)
-        return None
-    if not isinstance(returned, Post):
-        raise TypeError(f"receive of {turn.role} returned {type(returned).__name__}, not a Post or None")
-    if returned.send_from != turn.role:
-        raise ValueError(f"{turn.role} returned a post in the name of {returned.send_from!r}")
-    if returned.send_to == turn.role and turn.asked:
-        raise NoReply(turn.role, turn.post.id)
-    marks = returned.marks
-    if returned.send_to == turn.answer_to and marks.in_reply_to == turn.post.id:
-        return returned
-    if returned.send_to in (turn.post.send_from, turn.answer_to):
-        marks = replace(marks, in_reply_to=turn.post.id)
-        return replace(returned, send_to=turn.answer_to, marks=marks)
-    return returned
-
-
 def _seal(turn: Turn) -> Unfinished:
     draft, turn.draft = turn.draft, None
     return draft.seal() if draft is not None else NOTHING
+
+
+def _present(*errors: Exception | None) -> list[Exception]:
+    return [error for error in errors if error is not None]
 
 
 def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
@@ -170,24 +215,3 @@ def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
         return None
     words = [*turn.heard, *turn.pending]
     return {"user_words": tuple({"id": one.id, "message": one.message.message} for one in words)}
-
-
-def single_error(error: Exception) -> Exception:
-    """A group of one is that one; what failed together stays together."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
-
-
-def _while_cancelled(error: BaseException) -> bool:
-    """Raised while a Cancelled was on its way: a by-product of the cut, such as a clean-up that failed."""
-    seen: set[int] = set()
-    above: BaseException | None = error
-    while above is not None and id(above) not in seen:
-        if isinstance(above, trio.Cancelled):
-            return True
-        if isinstance(above, BaseExceptionGroup) and any(map(_while_cancelled, above.exceptions)):
-            return True
-        seen.add(id(above))
-        above = above.__cause__ or above.__context__
-    return False

@@ -5,50 +5,30 @@ What it does above its own layer (subordinates, words that were read) is the pro
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import trio
-from pydantic_core import to_json
 
+from .above import Startable
 from .attachment import Attachment, AttachmentType
-from .directory import Entry
+from .attempt_view import AttemptView
+from .call import Call
 from .draft import Draft
-from .errors import AttemptEnded, ToolFailed, describe
-from .event import CallOutcome, DraftGrew, Event, ToolBegan, ToolEnded
-from .ids import create_id
-from .post import Marks, Post
-from .router import Router
+from .errors import RequestRecalled
+from .event import Event
+from .limits import Limits
+from .post import USER, Marks, Post
+from .receipt import Delivery, Receipt
 from .shared_memory import EntryScope, EntryType, SharedMemoryEntry
+from .step import Silence, check_grace, ended_by, inside_step, shielded_block
 from .tool import Tool
 from .turn import Turn
+from .usage import Usage
 from .user_message import UserMessage
-
-
-class Startable(Protocol):
-    """What can be started as a subordinate: an `Actor`."""
-
-    name: str
-    subordinates: Sequence[Any]
-
-
-class Above(Protocol):
-    """What stands above a context and serves it."""
-
-    @property
-    def round(self) -> str:
-        """The id of the round that is running, or ran last."""
-
-    def saw(self, role: str, words_ids: Iterable[str]) -> None:
-        """The role has read these words."""
-
-    async def start_subordinate(self, superior: str, actor: Startable, *, reset: bool) -> str:
-        """See `TurnContext.start_subordinate`."""
-
-    async def end_subordinate(self, superior: str, name: str) -> None:
-        """See `TurnContext.end_subordinate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,64 +41,66 @@ class LiveContext:
     superior: str | None
 
 
-class TurnContext:
+class TurnContext(AttemptView):
     """One attempt's access to the conversation. Tasks that a role starts in a nursery of its own may share it."""
 
-    __slots__ = ("_above", "_entry", "_router", "_turn", "attempt")
+    __slots__ = ()
 
-    def __init__(self, turn: Turn, entry: Entry, router: Router, above: Above) -> None:
-        self._turn = turn
-        self._entry = entry
-        self._router = router
-        self._above = above
-        self.attempt = turn.attempts
-        """1, or more after interruptions of this turn."""
+    async def ask(
+        self,
+        name: str,
+        message: str = "",
+        attachments: Iterable[Attachment] = (),
+        *,
+        limits: Limits | None = None,
+    ) -> Post:
+        """The reply of another role; `limits` are of this request alone, within those of this one's own.
 
-    @property
-    def role(self) -> str:
-        """The name under which this role was started."""
-        return self._entry.name
+        While this waits, that role may ask back: this role's `on_question` answers. Cancelled: the request is recalled
+        at once, and this waits until all work for it has ended. Raises UnknownRole, AskCycle if that role waits for
+        this one, NoReply if it returned None, RoleFailed if it failed or went over its limits, LimitReached if its
+        reply was one too many for the round, PostRefused.
+        """
+        turn = await self._at_boundary()
+        return await self._router.ask(Post.create(message, turn.role, name, tuple(attachments)), turn, limits)
 
-    @property
-    def subordinates(self) -> tuple[str, ...]:
-        """The names of the roles started under this one, in the order of their start."""
-        return tuple(self._entry.subordinates)
+    async def ask_superior(self, message: str, attachments: Iterable[Attachment] = ()) -> Post:
+        """The answer of whoever waits for this turn, from its `on_question`; for the root, of the host's.
 
-    @property
-    def state(self) -> Any:
-        """What this actor's `live` gave; None for an actor without one."""
-        return self._entry.state
+        Cancelled: the question is recalled, and this waits until the work on it has ended. Raises NobodyToAsk for a
+        turn that nobody waits for, RequestRecalled if the asker has stopped waiting, RoleFailed.
+        """
+        turn = await self._at_boundary()
+        answering = turn.answering
+        superior = answering.asker
+        to = USER if superior is None else superior.role
+        marks = Marks(kind="question", in_reply_to=answering.post.id)
+        post = Post.create(message, turn.role, to, tuple(attachments), marks=marks)
+        if superior is None:
+            return await self._above.ask_user(post, turn, answering)
+        if turn.recalled or answering.recalled:
+            raise RequestRecalled(turn.role, turn.post.id)
+        return await self._router.ask_back(post, turn, answering)
 
-    @property
-    def round(self) -> str:
-        """The id of the round into which this attempt records."""
-        return self._above.round
+    def start_background(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> Post:
+        """Asks another role without waiting; gives the request. Its report arrives in this role's mailbox as a post.
 
-    @property
-    def user_words(self) -> tuple[UserMessage, ...]:
-        """What the user said to this turn while it was worked on, newest last. Reading counts as seeing."""
-        turn = self._live()
-        if turn.heard:
-            self._above.saw(turn.role, [words.id for words in turn.heard])
-        return tuple(words.message for words in turn.heard)
-
-    @property
-    def draft(self) -> Draft:
-        """What this attempt has so far: interrupted, its text is kept as a partial post."""
-        turn = self._live()
-        if turn.draft is None:
-            turn.draft = Draft(turn.role, self.attempt, self._draft_grew)
-        return turn.draft
-
-    async def ask(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> Post:
-        """The reply of another role.
-
-        Cancelled: the request is recalled at once, and this waits until all work for it has ended. Raises UnknownRole,
-        AskCycle if that role waits for this one, NoReply if it returned None, RoleFailed if it failed.
+        Safe to repeat in a new attempt: while a request of this role to that one is under way, or its report has not
+        been read, no second one is started and the first is given. Its work is no part of the round: `intervene` with
+        its name reaches it, `stop` ends it. What it fails with is its report. Raises UnknownRole.
         """
         turn = self._live()
-        await trio.lowlevel.checkpoint_if_cancelled()
-        return await self._router.ask(Post.create(message, turn.role, name, tuple(attachments)), turn)
+        return self._above.start_background(Post.create(message, turn.role, name, tuple(attachments)), turn)
+
+    def intervene(
+        self, role: str, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"
+    ) -> Receipt:
+        """Speaks into the work of a role under this one, such as one that was started in the background.
+
+        Raises UnknownRole for a role that is not under this one, InsideTurn if it would interrupt this turn.
+        """
+        turn = self._live()
+        return self._above.intervene(turn, role, message, broadcast_level, delivery)
 
     async def tell(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> None:
         """Delivers a post and goes on; nobody waits for what the role makes of it. Tell last: an attempt may repeat.
@@ -131,31 +113,69 @@ class TurnContext:
         await self._router.tell(Post.create(message, turn.role, name, tuple(attachments)), turn)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        """What the tool returns.
+        """What the tool returns. It is a step.
 
         Its start and its outcome are recorded as notes: done, failed, interrupted with its progress, or not started.
-        Cancelled: the tool is, and what it had reported is kept. Raises ToolFailed, with what the tool raised as its
-        cause; so too for wrong arguments and for a call that took too long.
+        Cancelled: the tool is, and what it had reported is kept; one with `interruptible=False` is finished first.
+        Raises ToolFailed, with what the tool raised as its cause; so too for wrong arguments and for a call that took
+        too long.
         """
-        call = create_id("call")
-        self._note_call(tool, call, {"arguments": arguments})
-        self._publish(ToolBegan(self.role, self._turn.post.id, tool.name, call))
-        outcome: CallOutcome = "not_started"
-        detail: dict[str, Any] = {}
+        options = self._above.options
+        call = Call(tool, self._live(), lambda: self.draft, self._router)
+        return await call.run(arguments, options.grace, options.ladder)
+
+    @asynccontextmanager
+    async def step(self, stalled: float | None = None) -> AsyncIterator[Draft]:
+        """A block round one model call, which writes its reply into the draft that this gives.
+
+        A pause stops before it; words with `delivery="after_step"` let it end. Raises ModelError if nothing is written
+        for `stalled` seconds (the conversation's option, unless given; infinity for a call that does not stream).
+        """
+        turn = self._live()
+        if self._router.gate.stops(turn):
+            await self._router.gate.wait(turn)
+        seconds = self._above.options.stalled if stalled is None else stalled
+        silence = Silence(seconds) if seconds != math.inf else None
+        self._silences = (*self._silences, silence) if silence is not None else self._silences
         try:
-            await trio.lowlevel.checkpoint_if_cancelled()
-            outcome = "interrupted"
-            result = await tool.run(arguments, lambda text: self.draft.progress(tool.name, text, call))
-            outcome, detail = "done", {"result": result}
-            return result
-        except Exception as error:
-            outcome, detail = "failed", {"error": describe(error)}
-            raise ToolFailed(tool.name, call, error) from error
+            with inside_step(turn, self._router), ended_by(silence):
+                yield self.draft
         finally:
-            progress = self.draft.take_progress(tool.name, call)
-            kept = {"progress": progress} if progress and outcome != "done" else {}
-            self._note_call(tool, call, {"outcome": outcome, **detail, **kept})
-            self._publish(ToolEnded(self.role, self._turn.post.id, tool.name, call, outcome))
+            self._silences = tuple(other for other in self._silences if other is not silence)
+
+    @asynccontextmanager
+    async def uninterruptible(self, grace: float | None = None) -> AsyncIterator[None]:
+        """A block that an interruption lets finish: it takes hold at the block's end.
+
+        From the interruption on it has `grace` seconds (the conversation's option, unless given), then it is cancelled
+        all the same. The receipt lists this role as spared. The end of the block is a checkpoint, so that what follows
+        does not run in an interrupted attempt.
+        """
+        turn = self._live()
+        grace = check_grace(self._above.options.grace if grace is None else grace)
+        async with shielded_block(turn, self._router, grace):
+            yield
+
+    def spend(
+        self,
+        *,
+        model: str = "",
+        model_calls: int = 0,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cost: float | None = None,
+    ) -> None:
+        """Counts what this role has used, on the whole line up to the round.
+
+        `cost` is reckoned from the host's prices for `model` unless given. Raises LimitReached once all is counted.
+        """
+        turn = self._live()
+        if cost is None:
+            price = self._above.options.prices.get(model)
+            cost = 0.0 if price is None else price.of(input_tokens, output_tokens)
+        used = Usage(model_calls=model_calls, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+        self._router.ledger.count(self._router.round, turn.role, used)
+        turn.budget.spend(used)
 
     def record(self, message: str = "", *attachments: Attachment) -> Post:
         """Keeps a finished piece of work as a note of this role. Sync: no cancellation falls between."""
@@ -178,15 +198,16 @@ class TurnContext:
         self.record("", Attachment.create(AttachmentType.shared_memory_entry, note, extra=entry))
         return entry
 
-    async def start_subordinate(self, actor: Startable, *, reset: bool = False) -> str:
+    async def start_subordinate(self, actor: Startable | str, *, name: str = "", reset: bool = False) -> str:
         """The name of a role under this one, started unless it is there; safe to repeat in a new attempt.
 
-        It lives until it is ended, this role is, or the conversation; `reset` lets it forget its earlier rounds.
-        Cancelled: it was started or it was not, and the next attempt finds out by asking again. Raises DuplicateName
-        if the name is another superior's.
+        Given is an actor, or the name of a profile. `name` is used in place of the actor's own. It lives until it is
+        ended, this role is, or the conversation; `reset` lets it forget its earlier rounds. Cancelled: it was started
+        or it was not, and the next attempt finds out by asking again. Raises UnknownRole for a profile that is none,
+        DuplicateName if the name is another superior's, LimitReached for a role too deep or one too many.
         """
         turn = self._live()
-        return await self._above.start_subordinate(turn.role, actor, reset=reset)
+        return await self._above.start_subordinate(turn.role, actor, name=name, reset=reset)
 
     async def end_subordinate(self, name: str) -> None:
         """Ends a role under this one: its turn is recalled, its mailbox answered, its name free on return.
@@ -206,27 +227,9 @@ class TurnContext:
         """Lets whoever reads the conversation's events see this one, such as a role's count of tokens."""
         self._publish(event)
 
-    def _note_call(self, tool: Tool, call: str, content: dict[str, Any]) -> None:
-        note = {"call": call, "tool": tool.name, **content}
-        try:
-            text = to_json(note, fallback=repr).decode()
-        except ValueError:  # half a surrogate pair, which UTF-8 cannot hold: escaped it can be kept
-            text = json.dumps(note, default=repr)
-        self.record("", Attachment.create(AttachmentType.function, text))
-
-    def _draft_grew(self, text: str, type: str) -> None:
-        self._publish(DraftGrew(self._turn.role, self._turn.post.id, text, type))
-
-    def _publish(self, event: Event) -> None:
-        events = self._router.events
-        if events.wanted:
-            events.publish(event)
-
-    def _live(self) -> Turn:
-        turn = self._turn
-        if turn.attempts != self.attempt or turn.state != "running":
-            raise AttemptEnded(turn.role, self.attempt)
+    async def _at_boundary(self) -> Turn:
+        turn = self._live()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._router.gate.stops(turn):
+            await self._router.gate.wait(turn)
         return turn
-
-    def __repr__(self) -> str:
-        return f"<TurnContext {self.role} attempt {self.attempt}>"

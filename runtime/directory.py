@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from .errors import DuplicateName, UnknownRole
 from .mailbox import Mailbox, MailboxStatistics
+from .post import USER
 from .turn import Turn
 
-USER = "User"
-"""The name under which a host's words travel."""
 RESERVED = frozenset({USER, "memory", "supervisor"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 

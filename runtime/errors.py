@@ -9,7 +9,10 @@
     ├── RequestRecalled       the asker stopped waiting
     ├── AttemptEnded          the context belongs to an attempt that is over
     ├── InsideTurn            the verb would wait for the turn it is called from
+    ├── NobodyToAsk           the question has nobody who could answer it
+    ├── PostRefused           the host's hook let a post not pass
     ├── RoleFailed            the asked role raised; its error is the ``__cause__``
+    ├── LimitReached          a limit was reached: the ``__cause__`` of a RoleFailed
     ├── ToolFailed            a tool raised, or took too long
     ├── ModelError            a model gave no reply
     ├── Missed                the words met nobody
@@ -23,48 +26,12 @@ The rule to know: an error keeps what it was made from as attributes, and surviv
 from __future__ import annotations
 
 from functools import partial
-from os import PathLike, fspath
 from typing import Literal
 
-
-def describe(error: BaseException) -> str:
-    """What an error of anybody's says, with its type, as text that can always be recorded."""
-    try:
-        text = str(error)
-    except Exception:  # an error that cannot even say what it is must not break what reports it
-        text = "it cannot say what it is"
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return said.encode("utf-8", "backslashreplace").decode()
-
-
-class CallboardError(Exception):
-    """The root: catch it for everything that callboard raises of its own."""
-
-
-class InvalidFile(CallboardError):
-    """The file's fault: correct it where `path`, `line` and `key` point, as `remedy` says."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        path: str | PathLike[str] | None = None,
-        line: int | None = None,
-        key: str | None = None,
-        remedy: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path = None if path is None else fspath(path)
-        self.line = line
-        self.key = key
-        self.remedy = remedy
-
-    def __str__(self) -> str:
-        line = None if self.line is None else f"line {self.line}"
-        place = ", ".join(part for part in (self.path, line, self.key) if part)
-        text = f"{place}: {self.message}" if place else self.message
-        return f"{text}; do: {self.remedy}" if self.remedy else text
+from .callboard_error import CallboardError as CallboardError
+from .callboard_error import CausedError
+from .callboard_error import describe as describe
+from .invalid_file import InvalidFile as InvalidFile
 
 
 class DuplicateName(CallboardError):
@@ -153,41 +120,67 @@ class InsideTurn(CallboardError):
         return f"{self.verb} was called from inside a turn of {self.role} and would wait for itself"
 
 
-class RoleFailed(CallboardError):
+class RoleFailed(CausedError):
     """The fault of `role` while it worked on `post_id`: see ``__cause__``, or ask somebody else."""
 
     def __init__(self, role: str, post_id: str, cause: BaseException | None = None) -> None:
-        super().__init__(role, post_id)
+        super().__init__(role, post_id, cause=cause)
         self.role = role
         self.post_id = post_id
-        if cause is not None:
-            self.__cause__ = cause
 
     def __str__(self) -> str:
-        if self.__cause__ is None:
-            return f"{self.role} failed"
-        return f"{self.role} failed: {describe(self.__cause__)}"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions lose their __cause__ in pickle; here it is half of what the error says.
-        return type(self), (self.role, self.post_id, self.__cause__)
+        return self.because(f"{self.role} failed")
 
 
-class ToolFailed(CallboardError):
+class ToolFailed(CausedError):
     """The fault of `tool` in the call `call`: see ``__cause__``, or call it otherwise."""
 
     def __init__(self, tool: str, call: str, cause: BaseException | None = None) -> None:
-        super().__init__(tool, call)
+        super().__init__(tool, call, cause=cause)
         self.tool = tool
         self.call = call
-        if cause is not None:
-            self.__cause__ = cause
 
     def __str__(self) -> str:
-        return f"{self.tool} failed" + (f": {describe(self.__cause__)}" if self.__cause__ is not None else "")
+        return self.because(f"{self.tool} failed")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.tool, self.call, self.__cause__)
+
+class NobodyToAsk(CallboardError):
+    """The fault of `role`: nobody waits for its answer, and no host answers questions; decide without asking."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(role)
+        self.role = role
+
+    def __str__(self) -> str:
+        return f"{self.role} has nobody to ask: no superior waits for it, and the conversation has no on_question"
+
+
+class PostRefused(CausedError):
+    """The fault of the post, as the host sees it: `on_post` raised for a post from `sender` to `recipient`; see ``__cause__``."""
+
+    def __init__(self, sender: str, recipient: str, cause: BaseException | None = None) -> None:
+        super().__init__(sender, recipient, cause=cause)
+        self.sender = sender
+        self.recipient = recipient
+
+    def __str__(self) -> str:
+        return self.because(f"a post from {self.sender} to {self.recipient} was refused")
+
+
+class LimitReached(CallboardError):
+    """The fault of nobody, or of a limit too low: `which` says what was used up; what was done is kept, raise the limit to go on."""
+
+    def __init__(self, which: str, limit: float) -> None:
+        super().__init__(which, limit)
+        self.which = which
+        self.limit = limit
+
+    def __str__(self) -> str:
+        raised = _RAISED_BY.get(self.which, f"limits=Limits({self.which}=...) in the conversation's options")
+        return f"the limit of {self.limit:g} {self.which.replace('_', ' ')} is reached; to raise it, set {raised}"
+
+
+_RAISED_BY = {"depth": "max_depth= in the conversation's options", "actors": "fan_out= in the conversation's options"}
 
 
 class ModelError(CallboardError):

@@ -100,6 +100,33 @@ class ToolEnded(Event):
 
 
 @value
+class WorkAbandoned(Event):
+    """Work that an interruption ended could not be ended within its limits, such as a thread: it may still run."""
+
+    role: str
+    post: str
+    what: str
+
+
+@value
+class Paused(Event):
+    """Turns stop at their next boundary."""
+
+
+@value
+class Resumed(Event):
+    """Turns go on."""
+
+
+@value
+class QueueChanged(Event):
+    """A round was put in line for later, edited, withdrawn, or has begun."""
+
+    waiting: tuple[str, ...]
+    """The ids of the messages that still wait, in order."""
+
+
+@value
 class UsageCounted(Event):
     """A model call has used so many tokens."""
 

@@ -4,6 +4,8 @@
 attempt has fully ended, after all that the attempt left; so a role reads finished work, partial work, intervention, in
 this order, whatever happened at the same tick. If no reached turn could be cut because it had just finished, the words
 count as arrived after that and are aimed again; with nobody left they are missed.
+
+Words with another delivery than now wait here, in the order of acceptance, until what they wait for has come.
 """
 
 from __future__ import annotations
@@ -11,28 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from .directory import USER
+from .aim import Aim
+from .errors import PostRefused
 from .event import WordsAccepted, WordsSettled
 from .json_value import frozen
 from .post import Marks, Post
-from .reach import Reach, find_reach
+from .reach import Reach, find_leaves, find_reach
 from .receipt import Words
 from .router import Router
 from .turn import Turn
 from .user_message import UserMessage
-
-
-class _Aim:
-    """Words that are not settled yet, and the turns they were aimed at."""
-
-    def __init__(self, words: Words, number: int) -> None:
-        self.words = words
-        self.number = number
-        self.open: dict[Turn, None] = {}
-        """Tops asked to end their attempt, of which it is not yet known whether they finished first."""
-        self.was_cut = False
-        self.homes: dict[Turn, None] = {}
-        """Turns that have the words, or will when their attempt has ended."""
 
 
 class Interventions:
@@ -43,12 +33,17 @@ class Interventions:
         self._accept = accept
         """Puts the words into memory's log."""
         self._numbers = count()
-        self._aims: dict[str, _Aim] = {}
-        self._late: list[_Aim] = []
+        self._aims: dict[str, Aim] = {}
+        self._late: list[Aim] = []
+        self._waiting: list[Aim] = []
+        self._looking = False
         self.on_missed: Callable[[Words], None] = lambda words: None
+        self.rewrite: Callable[[Post], Post] = lambda post: post
+        """What the host makes of the post by which words stand in a role's rounds."""
+        router.on_boundary = self.look
 
     def submit(self, words: Words) -> None:
-        """Accepts and cuts, in this step. With nobody to reach nothing is stored and the words are missed.
+        """Accepts and cuts, in this step, or waits. With nobody to reach nothing is stored and the words are missed.
 
         Raises UnknownRole.
         """
@@ -58,9 +53,35 @@ class Interventions:
             self.on_missed(words)
             return
         self._accepted(words)
-        words.action = "intervened"
-        aim = self._aims[words.id] = _Aim(words, next(self._numbers))
-        self._apply(aim, reach)
+        aim = self._aims[words.id] = Aim(words, next(self._numbers))
+        if words.delivery == "now":
+            for earlier in [waiting for waiting in self._waiting if waiting.words.delivery == "after_step"]:
+                self._release(earlier)
+            self._deliver(aim)
+            return
+        words.action = "waiting"
+        if words.delivery == "after_step":
+            aim.capture(turn for _, turn in reach.steps if turn is not None)
+        else:
+            aim.capture(find_leaves(self._router, words.role))
+        self._waiting.append(aim)
+        self.look()
+
+    def look(self) -> None:
+        """Delivers, in the order of acceptance, the words that have waited long enough."""
+        if self._looking or not self._waiting:
+            return
+        self._looking = True
+        try:
+            while (aim := next((aim for aim in self._waiting if aim.ready), None)) is not None:
+                self._release(aim)
+        finally:
+            self._looking = False
+
+    def drop(self) -> None:
+        """Words that wait meet nobody any more: the round was stopped, or the conversation closes."""
+        while self._waiting:
+            self._settle(self._wait_is_over(self._waiting[0]))
 
     def follow(self, words: Words, turn: Turn) -> None:
         """Words that have become a round: they lie in its first post."""
@@ -68,17 +89,17 @@ class Interventions:
         words.settled = None
         words.reached[turn.role] = None
         words.placed.add(turn.role)
-        aim = self._aims[words.id] = _Aim(words, next(self._numbers))
+        aim = self._aims[words.id] = Aim(words, next(self._numbers))
         aim.homes[turn] = None
 
-    def attempt_ended(self, turn: Turn, finished: bool, kept: Iterable[Post], error: Exception | None = None) -> None:
+    def attempt_ended(self, turn: Turn, finished: bool, kept: Iterable[Post], errors: Iterable[Exception] = ()) -> None:
         """Records what was pending for this turn; keeps the words that came too late, to be aimed again."""
         if not turn.pending and not turn.causes:
             return
         for words in turn.causes:
             words.leaving -= 1
             words.kept += kept
-            words.errors += [error] if error is not None else []
+            words.errors += errors
             words.changed()
         pending, turn.causes, turn.pending = turn.pending, (), ()
         for aim in sorted((self._aims[words.id] for words in pending), key=lambda aim: aim.number):
@@ -90,15 +111,11 @@ class Interventions:
             return
         late, self._late = self._late, []
         for aim in late:
-            reach = find_reach(self._router, aim.words.level, aim.words.role)
-            if reach.steps:
-                self._apply(aim, reach)
-            else:
-                self._settle(aim)
-                self.on_missed(aim.words)
+            self._deliver(aim)
+        self.look()
         if not any(other.foreground for other in self._router.turns):
             for aim in list(self._aims.values()):
-                if all(home.state == "ended" for home in aim.homes):
+                if aim not in self._waiting and all(home.state == "ended" for home in aim.homes):
                     self._settle(aim)
 
     def saw(self, role: str, words_ids: Iterable[str]) -> None:
@@ -114,7 +131,27 @@ class Interventions:
         if self._router.events.wanted:
             self._router.events.publish(WordsAccepted(words.message))
 
-    def _fulfil(self, aim: _Aim, turn: Turn, finished: bool) -> None:
+    def _release(self, aim: Aim) -> None:
+        self._deliver(self._wait_is_over(aim))
+
+    def _wait_is_over(self, aim: Aim) -> Aim:
+        self._waiting.remove(aim)
+        aim.let_go()
+        self._router.gate.look_again()
+        return aim
+
+    def _deliver(self, aim: Aim) -> None:
+        """Aims at what runs now; with nobody there the words are missed."""
+        words = aim.words
+        reach = find_reach(self._router, words.level, words.role)
+        if reach.steps:
+            words.action = "intervened"
+            self._apply(aim, reach)
+        else:
+            self._settle(aim)
+            self.on_missed(words)
+
+    def _fulfil(self, aim: Aim, turn: Turn, finished: bool) -> None:
         words = aim.words
         asked = turn in aim.open
         aim.open.pop(turn, None)
@@ -131,7 +168,7 @@ class Interventions:
         self._place(words, turn.role)
         turn.heard = (*turn.heard, words)
 
-    def _apply(self, aim: _Aim, reach: Reach) -> None:
+    def _apply(self, aim: Aim, reach: Reach) -> None:
         words = aim.words
         for name, home in reach.homes().items():
             if name in words.reached:
@@ -155,7 +192,7 @@ class Interventions:
                 words.spared[turn.role] = None
         words.changed()
 
-    def _cut(self, aim: _Aim, top: Turn) -> None:
+    def _cut(self, aim: Aim, top: Turn) -> None:
         words = aim.words
         aim.open[top] = None
         aim.homes[top] = None
@@ -166,6 +203,8 @@ class Interventions:
         for turn in reversed(cut):
             if turn is not top:
                 words.recalled[turn.role] = None
+            if turn.shields:
+                words.spared[turn.role] = None
             if turn.state == "running":
                 words.leaving += 1
                 turn.causes = (*turn.causes, words)
@@ -178,14 +217,19 @@ class Interventions:
         words.placed.add(role)
         message = words.message
         marks = Marks(
-            kind="intervention",
+            kind=words.kind,
             words=message.id,
             system_message=message.system_message,
             extra=frozen(message.extra),
         )
-        self._router.record(Post.create(message.message, USER, role, message.attachments, marks=marks))
+        post = Post.create(message.message, words.author, role, message.attachments, marks=marks)
+        try:
+            post = self.rewrite(post)
+        except PostRefused as error:  # the words stand as they were said, and the receipt has what was raised
+            words.errors.append(error)
+        self._router.record(post)
 
-    def _settle(self, aim: _Aim) -> None:
+    def _settle(self, aim: Aim) -> None:
         words = aim.words
         del self._aims[words.id]
         words.settled = words.outcome()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import trio
 
 from .actor import Actor
-from .attempt import single_error
+from .cancellation import single_error
 from .context import LiveContext
 from .directory import Entry
 from .errors import RoleFailed, describe

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
-from .directory import USER
 from .errors import CallboardError, ConversationClosed, RequestRecalled, RoundStopped
-from .event import RoundBegan, RoundEnded
+from .event import QueueChanged, RoundBegan, RoundEnded
 from .ids import Ids, current_ids
 from .json_value import frozen
+from .limits import Budget, Limits
 from .memory import Memory
-from .post import Marks, Post
+from .post import USER, Marks, Post
 from .request import Request
 from .round import RoundState
 from .router import Router
 from .signal import Signal
 from .subscription import Publisher
 from .turn import Turn, current_turn
+from .user_message import UserMessage
 
 
 class Line:
@@ -39,6 +41,8 @@ class Line:
         self._breaking = False
         """Whether the round ends with an error, once all that runs has ended."""
         self._waiting: deque[Request] = deque()
+        self._held = False
+        """Whether what stands in line waits until somebody speaks again: the last round was stopped."""
         self._idle = Signal()
         self.replies: Publisher[Post] = Publisher()
         """Each round's last post to the user."""
@@ -46,6 +50,10 @@ class Line:
         self.on_refused: Callable[[Request], None] = lambda request: None
         """Called for a request that ends before anybody could work on it."""
         self.on_idle: Callable[[], None] = lambda: None
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called when a round has ended, before the next one begins."""
+        self.limits = Limits()
+        """What a round may use."""
 
     @property
     def current(self) -> Request | None:
@@ -59,8 +67,13 @@ class Line:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs, told work included, and nothing stands in line."""
-        return self._current is None and not self._waiting and not self._router.turns
+        """Whether nothing runs, told work included, and nothing in line will begin by itself."""
+        return self._current is None and not self._router.turns and (self._held or not self._waiting)
+
+    @property
+    def waiting(self) -> tuple[Request, ...]:
+        """What stands in line, in order."""
+        return tuple(self._waiting)
 
     async def wait_idle(self) -> None:
         """Until `idle`. Cancelled: nothing happens to the work."""
@@ -68,20 +81,41 @@ class Line:
             await self._idle.wait()
 
     def add(self, request: Request) -> None:
-        """Begins the request's round if none runs, else puts it in line."""
+        """Begins the request's round if none runs, else puts it in line. The user's own end a hold."""
         if self._router.closed:
             self._give_back(request, ConversationClosed())
         else:
             self._waiting.append(request)
+            self._held = self._held and request.report is not None
             self._begin_next()
+            self._queue_changed(request)
+
+    def release(self) -> None:
+        """What a stop held in line may begin."""
+        self._held = False
+        self._begin_next()
+
+    def withdraw(self, request: Request) -> bool:
+        """Takes a request out of the line; False if its round has begun or it is over."""
+        if request not in self._waiting:
+            return False
+        self._waiting.remove(request)
+        self._give_back(request, RequestRecalled(self._root, request.words.id))
+        self._queue_changed(request)
+        self._look_if_idle()
+        return True
+
+    def edit(self, request: Request, words: UserMessage) -> bool:
+        """Replaces what a request in line says, in its place; False if its round has begun or it is over."""
+        if request not in self._waiting:
+            return False
+        request.words = words
+        self._queue_changed(request)
+        return True
 
     def abandon(self, request: Request) -> None:
         """Nobody waits for this request any more: out of the line, or its work is recalled."""
-        if request in self._waiting:
-            self._waiting.remove(request)
-            self._give_back(request, RequestRecalled(self._root, request.words.id))
-            self._look_if_idle()
-        elif request is self._current and self._turn is not None:
+        if not self.withdraw(request) and request is self._current and self._turn is not None:
             self._router.recall(self._turn)
 
     def break_off(self, error: Exception) -> None:
@@ -92,10 +126,17 @@ class Line:
                 self._router.recall(turn, error)
 
     def end_all(self, error: CallboardError) -> None:
-        """Ends all that runs and what stands in line, each with this error, or with an earlier one."""
+        """Ends all that runs and what stands in line, each with this error, or with an earlier one.
+
+        What was put in line for later outlasts a stop, and is held there.
+        """
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
-            self._give_back(request, error)
+            if request.outlasts_stop and not self._router.closed:
+                self._waiting.append(request)
+            else:
+                self._give_back(request, error)
+        self._held = bool(self._waiting)
         self.break_off(error)
         self._look_if_idle()
 
@@ -119,31 +160,47 @@ class Line:
             self.break_off(turn.result)
 
     def _begin_next(self) -> None:
-        while self._current is None and self._waiting and not self._router.closed:
-            self._begin(self._waiting.popleft())
+        while self._current is None and self._waiting and not (self._held or self._router.closed):
+            request = self._waiting.popleft()
+            self._begin(request)
+            self._queue_changed(request)
 
     def _begin(self, request: Request) -> None:
-        words = request.words
         self._current = request
         request.variables.run(current_ids.set, self._ids)
-        request.round = self._ids.create("round")
-        self._memory.begin_round(request.round, words.message)
-        if self._router.events.wanted:
-            self._router.events.publish(RoundBegan(request.round, words.message))
-        post_id, at = self._ids.create_at("post")
-        marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
-        post = Post(post_id, USER, self._root, words.message, words.attachments, marks)
-        outer = request.variables.get(current_turn)
-        turn = Turn(post, None, request.variables, foreground=True)
+        router = self._router
+        router.round = request.round = self._ids.create("round")
+        router.budget = Budget(self.limits, router.time.now())
+        self._memory.begin_round(request.round, request.words.message)
+        if router.events.wanted:
+            router.events.publish(RoundBegan(request.round, request.words.message))
+        post = self._first_post(request)
+        outer = request.variables.get(current_turn) if request.report is None else None
+        turn = Turn(post, None, request.variables, foreground=True, budget=router.budget)
+        turn.answer_to = USER
         turn.outer = outer
         try:
-            entry = self._router.open(turn)
+            entry = router.open(turn)
         except CallboardError as error:
             self._refuse(request, post, error)
         else:
             self._turn = turn
             self.on_began(request, turn)
-            self._router.admit(turn, entry)
+            router.admit(turn, entry)
+
+    def _first_post(self, request: Request) -> Post:
+        words, report = request.words, request.report
+        post_id, at = self._ids.create_at("post")
+        if report is not None:
+            marks = Marks(at=at, extra=frozen({"report": report.id}))
+            return Post(post_id, report.send_from, report.send_to, report.message, report.attachment_list, marks)
+        marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
+        return Post(post_id, USER, self._root, words.message, words.attachments, marks)
+
+    def _queue_changed(self, request: Request) -> None:
+        if request.outlasts_stop and self._router.events.wanted:
+            waiting = (waiting.words.id for waiting in self._waiting if waiting.outlasts_stop)
+            self._router.events.publish(QueueChanged(tuple(waiting)))
 
     def _give_back(self, request: Request, error: CallboardError) -> None:
         """The request ends without a round."""
@@ -151,8 +208,8 @@ class Line:
         self.on_refused(request)
 
     def _refuse(self, request: Request, post: Post, error: CallboardError) -> None:
-        """The root has failed for good: the round ends before it has begun."""
-        answer = post.reply(str(error), kind="error")
+        """The root has failed for good, or the host's hook let its post not pass: the round ends before it begins."""
+        answer = replace(post.reply(str(error), kind="error"), send_to=USER)
         self._router.record(post)
         self._router.record(answer)
         self.replies.publish(answer)
@@ -167,6 +224,7 @@ class Line:
         if self._router.events.wanted:
             self._router.events.publish(RoundEnded(request.round, state))
         request.end(result)
+        self.on_ended()
 
     def _look_if_idle(self) -> None:
         if self.idle:

@@ -195,7 +195,7 @@ class Memory:
             match entry:
                 case Post():
                     self._rounds[-1].add(entry)
-                    if entry.marks.kind == "intervention" and entry.marks.words is not None:
+                    if entry.marks.kind in ("intervention", "nudge") and entry.marks.words is not None:
                         self._unread.setdefault(entry.send_to, []).append(entry.marks.words)
                 case _RoundBegins(head):
                     self._rounds.append(_FiledRound(head))

@@ -11,16 +11,20 @@ from contextlib import asynccontextmanager
 import trio
 
 from .actor import Actor
+from .background import Background
 from .conversation import Conversation
 from .directory import Directory
 from .event import Event
+from .facilities import Facilities
 from .ids import current_ids
+from .inspection import inspection
 from .intervention import Interventions
 from .line import Line
 from .memory import Memory
 from .nursery import open_nursery, raise_failures
 from .options import ConversationOptions
 from .router import Router
+from .spoken import Spoken
 from .subscription import Publisher
 from .supervisor import Supervisor
 
@@ -41,17 +45,22 @@ async def open_conversation(
     memory = Memory(options.id or ids.create("conv"), events)
     router = Router(Directory(), memory.record, events)
     router.tell_timeout = options.tell_timeout
+    router.inspect = inspection(options.on_post)
     interventions = Interventions(router, memory.accept)
+    interventions.rewrite = inspection(options.on_intervention)
     line = Line(root.name, router, memory, ids)
-    conversation = Conversation(router, line, interventions, memory, ids)
+    line.limits = options.limits
+    background = Background(router, line)
+    facilities = Facilities(router, interventions, background, options)
+    conversation = Conversation(router, line, memory, Spoken(router, line, interventions, ids), background)
     try:
         async with open_nursery() as nursery:
-            supervisor = Supervisor(nursery, router, interventions, memory, options)
+            supervisor = Supervisor(nursery, router, facilities, memory)
             conversation.serve_with(supervisor)
             failures: list[BaseException] = []
             try:
                 for actor in (root, *others):
-                    supervisor.add(actor)
+                    supervisor.roster.add(actor)
                 yield conversation
             except BaseException as error:
                 failures.append(error)  # raised again below, when everything has ended

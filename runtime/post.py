@@ -18,6 +18,8 @@ from .value import value
 Kind: TypeAlias = Literal["message", "question", "reply", "error", "note", "intervention", "nudge"]
 State: TypeAlias = Literal["whole", "partial", "not_started", "late"]
 
+USER = "User"
+"""The name under which a host's words travel."""
 UNDECIDED = "Unknown"
 """The recipient of a post for which nobody has decided one."""
 

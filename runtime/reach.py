@@ -37,18 +37,22 @@ def find_reach(router: Router, level: int, role: str | None) -> Reach:
     Raises UnknownRole.
     """
     steps: dict[Step, None] = {}
-    if role is None:
-        leaves = [turn for turn in router.turns if turn.foreground and not turn.waits]
-    else:
-        router.directory.find(role)
-        leaves = router.turns_of(role)[:1]
-        if not leaves and router.turns:
-            steps[role, None] = None
+    leaves = find_leaves(router, role)
+    if role is not None and not leaves and router.turns:
+        steps[role, None] = None
     for leaf in leaves:
         steps.update(dict.fromkeys(superior_chain(router.directory, leaf, level)))
     turns = dict.fromkeys(turn for _, turn in steps if turn is not None)
     tops = tuple(turn for turn in turns if not _has_reached_asker(turn, turns))
     return Reach(tops, tuple(sorted(steps, key=lambda step: -_depth(step[1]))))
+
+
+def find_leaves(router: Router, role: str | None) -> list[Turn]:
+    """The turns of the round that wait for nobody; or, with a role, its turn wherever it stands. Raises UnknownRole."""
+    if role is None:
+        return [turn for turn in router.turns if turn.foreground and not turn.waits]
+    router.directory.find(role)
+    return router.turns_of(role)[:1]
 
 
 def superior_chain(directory: Directory, turn: Turn, level: int) -> Iterator[Step]:

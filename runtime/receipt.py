@@ -5,20 +5,22 @@ Names of roles stand innermost first. They change only when words are aimed agai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import trio
 
 from .errors import Missed
 from .event import WordsOutcome
-from .post import Post
+from .post import USER, Kind, Post
 from .request import Request
 from .signal import Signal
 from .user_message import UserMessage
 
 Action = Literal["started", "intervened", "waiting", "missed"]
+Delivery = Literal["now", "after_step", "after_turn"]
+"""When an intervention takes hold: in the call, when no reached turn is in a step, when the leaves have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Stopped:
 
     posts: tuple[Post, ...]
     """What was kept of it, in the order in which it was recorded: partial posts, finished replies, "not started"."""
+    abandoned: tuple[str, ...]
+    """What could not be ended within its limits, such as a thread, and may still be running."""
     errors: tuple[Exception, ...]
     """What clean-up raised; each is recorded as an error post too."""
 
@@ -34,10 +38,17 @@ class Stopped:
 class Words:
     """One message of the user's on its way: whom it was aimed at, who has it, who has read it."""
 
-    def __init__(self, message: UserMessage, level: int = 1, role: str | None = None) -> None:
+    def __init__(
+        self, message: UserMessage, level: int = 1, role: str | None = None, delivery: Delivery = "now"
+    ) -> None:
         if not isinstance(level, int) or isinstance(level, bool) or level == 0:
             raise ValueError(f"broadcast_level is a whole number other than 0, not {level!r}")
+        if delivery not in get_args(Delivery):
+            raise ValueError(f"delivery is 'now', 'after_step' or 'after_turn', not {delivery!r}")
         self.message = message
+        self.delivery = delivery
+        self.kind: Kind = "intervention"
+        self.author = USER
         self.level = level
         self.role = role
         self.fallback: Request | None = None
@@ -55,6 +66,7 @@ class Words:
         self.leaving = 0
         """Turns that were cut or recalled for these words and have not ended their attempt."""
         self.kept: list[Post] = []
+        self.abandoned: list[str] = []
         self.errors: list[Exception] = []
         self.settled: WordsOutcome | None = None
         self.request: Request | None = None
@@ -124,7 +136,7 @@ class Receipt:
 
     @property
     def spared(self) -> tuple[str, ...]:
-        """Roles that work on something nobody waits for, and go on."""
+        """Roles that go on: their work is nobody's to wait for, or a block of theirs is let finish first."""
         return tuple(self._words.spared)
 
     async def recorded(self) -> None:
@@ -135,7 +147,7 @@ class Receipt:
         """What was kept of the work that these words ended, once all of it has unwound."""
         words = self._words
         await words.wait_until(lambda: not words.leaving)
-        return Stopped(tuple(words.kept), tuple(words.errors))
+        return Stopped(tuple(words.kept), tuple(words.abandoned), tuple(words.errors))
 
     async def seen(self) -> bool:
         """True once a reached role has read the words; False if the round ended before: they were told or missed."""
@@ -156,8 +168,27 @@ class Receipt:
         raise Missed(self.id)
 
     def __repr__(self) -> str:
-        words = self._words
-        groups = ("reached", "interrupted", "recalled", "told", "spared")
-        parts = [f"{name} {', '.join(names)}" for name in groups if (names := getattr(words, name))]
-        fate = words.settled or ("seen" if words.seen_by else "open")
-        return f"<Receipt {self.id}: {'; '.join([words.action, *parts, fate])}>"
+        return f"<Receipt {self.id}: {_sentence(self._words)}>"
+
+
+def _sentence(words: Words) -> str:
+    match words.action:
+        case "started":
+            return "started a round"
+        case "waiting":
+            return f"wait {_WAITS[words.delivery]}"
+        case "missed":
+            return "met nobody"
+    groups = (("reached", ""), ("interrupted", ""), ("recalled", ""), ("told", " at once"), ("spared", ""))
+    parts = [f"{verb} {_listed(names)}{how}" for verb, how in groups if (names := getattr(words, verb))]
+    fates = {"seen": "seen", "told": "not read before the round ended", "missed": "met nobody", None: "not seen yet"}
+    fate = fates[words.settled or ("seen" if words.seen_by else None)]
+    return "; ".join([", ".join(parts) or "reached nobody", fate])
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+_WAITS = {"now": "in line for a round", "after_step": "until the running step ends", "after_turn": "for a turn to end"}

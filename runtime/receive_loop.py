@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 
 import trio
 from trio.lowlevel import cancel_shielded_checkpoint, current_task
 
+from .above import Above
 from .actor import Actor
-from .attempt import Attempts
-from .context import Above, TurnContext
+from .attempt import Attempts, Work
+from .context import TurnContext
 from .directory import Entry
 from .post import Post
 from .router import Router
@@ -32,9 +33,7 @@ class ReceiveLoop:
     async def serve(self, actor: Actor, entry: Entry) -> None:
         """Returns when the mailbox is closed. Cancelled: the turn it was in stands in `entry.turn`, to be ended."""
 
-        async def work(turn: Turn) -> Post | None:
-            return await actor.receive(turn.post, TurnContext(turn, entry, self._router, self._above))
-
+        work = self._work(actor, entry, actor.receive)
         task = current_task()
         variables = task.context
         try:
@@ -53,6 +52,20 @@ class ReceiveLoop:
         finally:
             if task.context is not variables:
                 await _enter(variables)
+
+    async def answer(self, actor: Actor, entry: Entry, question: Turn) -> None:
+        """Works on a question in the task of the ask that waits; it is over when this returns or raises."""
+        await self._attempts.answer(question, self._work(actor, entry, actor.on_question))
+
+    def _work(self, actor: Actor, entry: Entry, method: Callable[[Post, TurnContext], Awaitable[Post | None]]) -> Work:
+        async def receive(turn: Turn) -> Post | None:
+            return await method(turn.post, TurnContext(turn, entry, self._router, self._above))
+
+        async def on_interrupt(turn: Turn) -> None:
+            await actor.on_interrupt(turn.post, TurnContext(turn, entry, self._router, self._above))
+
+        overridden = type(actor).on_interrupt is not Actor.on_interrupt
+        return Work(receive, on_interrupt if overridden else None)
 
     def fail(self, turn: Turn, error: Exception) -> None:
         """Ends a turn that its actor's lifetime took down with it."""

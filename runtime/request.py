@@ -1,4 +1,4 @@
-"""Request: one message of the user's that is, or will be, a round. It stands in line, runs, and ends once."""
+"""Request: one message that is, or will be, a round. It stands in line, runs, and ends once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from .user_message import UserMessage
 class Request:
     """Ends with the reply, or with the error that `send` raises."""
 
-    __slots__ = ("_over", "_result", "round", "variables", "words")
+    __slots__ = ("_over", "_result", "outlasts_stop", "report", "round", "variables", "words")
 
-    def __init__(self, words: UserMessage) -> None:
+    def __init__(self, words: UserMessage, report: Post | None = None) -> None:
         self.words = words
+        self.report = report
+        """What a role that worked in the background has to say; such a round was asked for by nobody."""
+        self.outlasts_stop = False
+        """Whether it stays in line when a round is stopped."""
         self.variables = contextvars.copy_context()
         """The host's context variables, in which the round runs."""
         self.round: str | None = None

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 
 import trio
 
+from .dead_letters import DeadLetters
 from .directory import Directory, Entry
-from .errors import AskCycle, ConversationClosed, InsideTurn, RequestRecalled
-from .event import AttemptCut, DeadLetter, Event
+from .errors import ConversationClosed, InsideTurn, RequestRecalled
+from .event import AttemptCut, Event
+from .gate import Gate
+from .limits import UNLIMITED, Budget, Limits
 from .post import Post
 from .server import Server
 from .subscription import Publisher
 from .turn import Turn, current_turn
-
-DEAD_LETTERS_KEPT = 1000
+from .usage import Ledger
+from .waits import refuse_cycle
+from .working_time import WorkingTime
 
 
 class Router:
@@ -33,17 +36,33 @@ class Router:
         self.turns: dict[Turn, None] = {}
         """Every turn that is not over, in the order of their beginning."""
         self.on_ended: Callable[[Turn], None] = lambda turn: None
-        self.dead_letters: deque[DeadLetter] = deque(maxlen=DEAD_LETTERS_KEPT)
+        self.dead_letters = DeadLetters(events)
+        self.gate = Gate()
+        self.time = WorkingTime()
+        self.budget = UNLIMITED
+        """That of the round which runs, or ran last: for work that nobody's request is waiting for."""
+        self.round = ""
+        """The id of that round."""
+        self.ledger = Ledger()
+        self.on_boundary: Callable[[], None] = lambda: None
+        """Called whenever a turn may have come to a boundary: what waits for that may go on."""
+        self.answer: Callable[[Turn], Awaitable[None]] = _no_answer
+        """Works on a question that the one asked has sent back, in the task of the ask."""
+        self.inspect: Callable[[Post], Post] = lambda post: post
+        """The host's look at every post that travels; what it gives travels instead. Raises PostRefused."""
         self.tell_timeout = 5.0
         self.closed = False
 
-    async def ask(self, post: Post, asker: Turn) -> Post:
-        """Delivers, waits, returns the reply.
+    async def ask(self, post: Post, asker: Turn, limits: Limits | None = None) -> Post:
+        """Delivers, waits, returns the reply. While this waits, the one asked may ask back; that is answered in here.
 
         Cancelled: the request is recalled in the same step, and this waits until the work for it has ended. Raises
-        UnknownRole, AskCycle, ConversationClosed, and as what the work ended: NoReply, RoleFailed, RequestRecalled.
+        UnknownRole, AskCycle, PostRefused, LimitReached, ConversationClosed, and as what the work ended: NoReply,
+        RoleFailed, RequestRecalled.
         """
-        turn = Turn(post, asker, copy_context(), foreground=asker.foreground)
+        asker.budget.check_room()
+        budget = asker.budget if limits is None else Budget(limits, self.time.now(), asker.budget)
+        turn = Turn(post, asker, copy_context(), foreground=asker.foreground, budget=budget)
         turn.outer = asker.outer
         entry = self.open(turn)
         try:
@@ -51,22 +70,38 @@ class Router:
                 self._put_nowait(turn, entry)
             except trio.WouldBlock:
                 await entry.mailbox.put(turn.post.id, turn)
-            await turn.wait_ended()
+            while (turn := turn.latest).state != "ended":
+                if turn.questions:
+                    question, *rest = turn.questions
+                    turn.questions = tuple(rest)
+                    await self.answer(question)
+                else:
+                    await turn.wait()
         except BaseException:
             await self._abandon(turn.latest)
             raise
-        turn = turn.latest
-        if isinstance(turn.result, RequestRecalled):
-            # Recalled because this task is cancelled, while it was awake: the cancellation has not reached it yet.
-            await trio.lowlevel.checkpoint_if_cancelled()
-        if isinstance(turn.result, Post):
-            return turn.result
-        assert turn.result is not None, "an ask ends with a post or an error"
-        raise turn.result
+        return await turn.outcome()
+
+    async def ask_back(self, post: Post, asker: Turn, answering: Turn) -> Post:
+        """Asks the role that waits for `answering`, in its waiting ask; `asker` is the turn that needs the answer.
+
+        Cancelled: as `ask`. Raises PostRefused, and as what the work ended.
+        """
+        question = Turn(self.inspect(post), asker, copy_context(), foreground=asker.foreground, budget=asker.budget)
+        question.outer = asker.outer
+        self._register(question)
+        answering.questions = (*answering.questions, question)
+        answering.wake()
+        try:
+            await question.wait_ended()
+        except BaseException:
+            await self._abandon(question)
+            raise
+        return await question.outcome()
 
     async def tell(self, post: Post, teller: Turn) -> None:
         """Delivers and goes on; a checkpoint only if the mailbox is full. No room in time: a dead letter."""
-        turn = Turn(post, None, copy_context(), foreground=False)
+        turn = Turn(post, None, copy_context(), foreground=False, budget=self.budget)
         turn.outer = teller.outer
         entry = self.open(turn)
         try:
@@ -75,17 +110,18 @@ class Router:
             await self._wait_to_tell(turn, entry)
 
     def open(self, turn: Turn) -> Entry:
-        """Registers the turn, records its post. Raises UnknownRole, AskCycle, RoleFailed, ConversationClosed."""
+        """Registers the turn, records its post.
+
+        Raises UnknownRole, AskCycle, PostRefused, RoleFailed, ConversationClosed.
+        """
         if self.closed:
             raise ConversationClosed
         entry = self.directory.find(turn.post.send_to)
         if entry.failed is not None:
             raise copy.copy(entry.failed)
-        self._refuse_cycle(turn, entry)
-        self.turns[turn] = None
-        if turn.asker is not None:
-            turn.asker.waits[turn] = None
-        self.record(turn.post)
+        refuse_cycle(self.directory, turn, entry)
+        turn.post = self.inspect(turn.post)
+        self._register(turn)
         return entry
 
     def admit(self, turn: Turn, entry: Entry) -> None:
@@ -100,12 +136,13 @@ class Router:
 
         Told: it is told on.
         """
-        successor = Turn(post, turn.asker, turn.variables.copy(), foreground=turn.foreground)
+        successor = Turn(post, turn.asker, turn.variables.copy(), foreground=turn.foreground, budget=turn.budget)
+        successor.report_to = turn.report_to
         successor.answer_to = turn.answer_to if turn.asked else post.send_from
         successor.outer = turn.outer
         entry = self.open(successor)
         turn.hand_on(successor)
-        turn.account = post
+        turn.account = successor.post
         self.admit(successor, entry)
         return successor
 
@@ -125,7 +162,7 @@ class Router:
             turn.account = turn.answer(state="not_started")
             self.record(turn.account)
         else:
-            self.dead_letter(turn.post, "recalled before it was begun")
+            self.dead_letters.add(turn.post, "recalled before it was begun")
         self.finish(turn, turn.end_error or RequestRecalled(turn.role, turn.post.id))
         return [turn]
 
@@ -133,27 +170,20 @@ class Router:
         """Cuts the attempt; what it waits for is recalled in the same step. Gives all turns cut, outermost first.
 
         Cancelling goes from the outside in: an asker must be cancelled before a recalled request could wake it.
-        Recording goes from the inside out, as each attempt ends.
+        Recording goes from the inside out, as each attempt ends. What a block that is let finish waits for goes on.
         """
         turn.interrupt("recalled" if words is None else f"intervention {words}")
         if self.events.wanted:
             self.events.publish(AttemptCut(turn.role, turn.post.id, turn.attempts, words))
-        return [turn, *self._recall_below(turn)]
+        return [turn, *([] if turn.shields else self._recall_below(turn))]
 
     def finish(self, turn: Turn, result: Post | Exception | None) -> None:
         """In one step: the turn is over, its asker is woken, and whoever follows turns is told."""
         del self.turns[turn]
         turn.end(result)
         if turn.recalled and turn.end_error is None and isinstance(result, Post):
-            self.dead_letter(result, "nobody waited for it any more")
+            self.dead_letters.add(result, "nobody waited for it any more")
         self.on_ended(turn)
-
-    def dead_letter(self, post: Post, reason: str) -> None:
-        """Keeps a post that nobody will take where a host can look at it."""
-        letter = DeadLetter(post, reason)
-        self.dead_letters.append(letter)
-        if self.events.wanted:
-            self.events.publish(letter)
 
     def refuse_inside(self, verb: str) -> None:
         """Raises InsideTurn in a turn of this conversation, or of one that was opened inside one of its turns."""
@@ -195,46 +225,26 @@ class Router:
     async def _abandon(self, turn: Turn) -> None:
         if turn.state == "ended":
             if isinstance(turn.result, Post):
-                self.dead_letter(turn.result, "its asker had stopped waiting")
+                self.dead_letters.add(turn.result, "its asker had stopped waiting")
             return
         self.recall(turn)
+        for question in turn.questions:  # nobody is left to answer, even if the block that asks is let finish
+            self.recall(question)
         with trio.CancelScope(shield=True):
             await turn.wait_ended()
+
+    def _register(self, turn: Turn) -> None:
+        self.turns[turn] = None
+        if turn.asker is not None:
+            turn.asker.waits[turn] = None
+        self.record(turn.post)
 
     def _bury(self, turn: Turn, reason: str) -> None:
         if turn.state == "queued":
             self.directory.entry_of(turn.role).mailbox.recall(turn.post.id)
             self.finish(turn, None)
-            self.dead_letter(turn.post, reason)
-
-    def _refuse_cycle(self, turn: Turn, entry: Entry) -> None:
-        """A queued turn waits for its actor's running one; a circle through `turn.asker` would never end."""
-        if turn.asker is None or entry.turn is None:
-            return
-        above: dict[Turn, Turn | None] = {entry.turn: None}
-        look = [entry.turn]
-        while look:
-            at = look.pop()
-            if at is turn.asker:
-                raise AskCycle((turn.asker.role, *_path(at, above)[:-1]))
-            for below in self._waited_for(at):
-                if below not in above:
-                    above[below] = at
-                    look.append(below)
-
-    def _waited_for(self, turn: Turn) -> list[Turn]:
-        running = self.directory.entry_of(turn.role).turn
-        if turn.state == "queued" and running is not None:
-            return [running]
-        return list(turn.waits)
+            self.dead_letters.add(turn.post, reason)
 
 
-def _path(turn: Turn, above: dict[Turn, Turn | None]) -> tuple[str, ...]:
-    """The roles from the one that was asked down to `turn`; a queued turn and the one before it are one role."""
-    roles = [turn.role]
-    at = above[turn]
-    while at is not None:
-        if at.role != roles[-1]:
-            roles.append(at.role)
-        at = above[at]
-    return tuple(reversed(roles))
+async def _no_answer(question: Turn) -> None:
+    raise AssertionError("nobody answers questions here")

@@ -33,12 +33,18 @@ class Tool:
         name: str | None = None,
         description: str | None = None,
         timeout: float | None = None,
+        interruptible: bool = True,
+        grace: float | None = None,
     ) -> None:
         self.function = function
         self.name = name or function.__name__
         self.description = description or inspect.getdoc(function) or ""
         self.timeout = timeout
         """Seconds that a call may take; None for no limit of its own."""
+        self.interruptible = interruptible
+        """Whether an interruption cancels it; else it is finished first."""
+        self.grace = grace
+        """Seconds that it may go on after an interruption; None for the conversation's."""
         parameters = inspect.signature(function).parameters
         self._reports = REPORT in parameters
         self._arguments = _model(self.name, function, parameters)

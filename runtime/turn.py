@@ -6,6 +6,7 @@ Turns that wait for one another form the tree that interventions walk: `asker` p
 from __future__ import annotations
 
 import contextvars
+import math
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
@@ -15,7 +16,9 @@ import trio
 
 from .attachment import Attachment
 from .draft import Draft
+from .errors import RequestRecalled
 from .json_value import JsonValue
+from .limits import UNLIMITED, Budget
 from .post import Kind, Post, State
 from .receipt import Words
 from .signal import Signal
@@ -27,6 +30,20 @@ _ENDED = contextvars.Context()
 """Stands for the variables of every turn that is over."""
 
 
+class Shield:
+    """A block that an interruption lets finish, within `grace` seconds from its coming on."""
+
+    __slots__ = ("grace", "scope")
+
+    def __init__(self, grace: float) -> None:
+        self.grace = grace
+        self.scope = trio.CancelScope(shield=True)
+
+    def begin_grace(self) -> None:
+        """The interruption has come; a second one does not prolong it."""
+        self.scope.deadline = min(self.scope.deadline, trio.current_time() + self.grace)
+
+
 class Turn:
     """Made by who asks or tells; changed by the router, the attempt and interventions, in sync steps."""
 
@@ -36,26 +53,40 @@ class Turn:
         "answer_to",
         "asker",
         "attempts",
+        "budget",
         "causes",
         "cut",
         "draft",
         "end_error",
         "foreground",
         "heard",
+        "holds",
+        "in_step",
         "outer",
         "pending",
         "post",
+        "questions",
         "recalled",
+        "report_to",
         "result",
         "role",
         "scope",
+        "shields",
         "state",
         "successor",
         "variables",
         "waits",
     )
 
-    def __init__(self, post: Post, asker: Turn | None, variables: contextvars.Context, *, foreground: bool) -> None:
+    def __init__(
+        self,
+        post: Post,
+        asker: Turn | None,
+        variables: contextvars.Context,
+        *,
+        foreground: bool,
+        budget: Budget = UNLIMITED,
+    ) -> None:
         self.post = post
         self.role = post.send_to
         """The name of the actor that works on it."""
@@ -64,11 +95,28 @@ class Turn:
         """The name to which the reply goes; a forwarded request's first asker."""
         self.foreground = foreground
         """Whether the round's answer waits for it; what was told, and all below, runs beside."""
+        self.report_to: str | None = None
+        """The role that started it in the background, and gets its report."""
+        self.budget = budget
+        """What it and all below it may still use, whatever the number of attempts."""
         self.variables = variables
         """The context variables in which it runs: the asker's."""
+        self._begin_empty()
+        variables.run(current_turn.set, self)
+
+    def _begin_empty(self) -> None:
+        """What it holds before anything has happened to it."""
         self.outer: Turn | None = None
         """The turn of another conversation from which this one's round was sent."""
         self.waits: dict[Turn, None] = {}
+        self.questions: tuple[Turn, ...] = ()
+        """What its asker is being asked back, and has not begun to answer."""
+        self.holds = 0
+        """How many words wait for it to come to a boundary, and stop it there."""
+        self.in_step = 0
+        """How many steps its attempt is in."""
+        self.shields: tuple[Shield, ...] = ()
+        """The blocks that its attempt is in and that an interruption lets finish."""
         self.state: TurnState = "queued"
         self.attempts = 0
         self.cut = False
@@ -91,12 +139,16 @@ class Turn:
         self.successor: Turn | None = None
         """The turn that took this one's place when the request was handed on."""
         self._over = Signal()
-        variables.run(current_turn.set, self)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state == "ended"
 
     @property
     def asked(self) -> bool:
-        """Whether anybody waits for an answer: an asker, or the user."""
-        return self.asker is not None or self.foreground
+        """Whether anybody is owed an answer: an asker, the user, or who started it in the background."""
+        return self.asker is not None or self.foreground or self.report_to is not None
 
     def answer(
         self,
@@ -111,20 +163,36 @@ class Turn:
         post = self.post.reply(message, attachments, kind=kind, state=state, extra=extra)
         return post if post.send_to == self.answer_to else replace(post, send_to=self.answer_to)
 
+    @property
+    def has_own_deadline(self) -> bool:
+        """Whether its budget was made for it; else the deadline is that of a turn above, which recalls it."""
+        return self.budget.deadline != math.inf and (self.asker is None or self.asker.budget is not self.budget)
+
     def begin(self) -> trio.CancelScope:
         """The next attempt, in a scope of its own that is never used again."""
         self.state = "running"
         self.attempts += 1
         self.cut = False
         self.draft = None
+        self.in_step = 0
         self.scope = scope = trio.CancelScope()
         return scope
 
     def interrupt(self, reason: str) -> None:
-        """The running attempt ends at its next checkpoint."""
+        """The running attempt ends at its next checkpoint, or when its blocks that are let finish have."""
         if self.scope is not None:
             self.cut = True
             self.scope.cancel(reason=reason)
+            for shield in self.shields:
+                shield.begin_grace()
+
+    @property
+    def answering(self) -> Turn:
+        """The turn in whose waiting ask this question is answered; itself, if it is none."""
+        turn = self
+        while turn.post.marks.kind == "question" and turn.asker is not None and turn.asker.asker is not None:
+            turn = turn.asker.asker
+        return turn
 
     def end(self, result: Post | Exception | None) -> None:
         """In one step: the turn is over, its asker no longer waits for it, and is woken."""
@@ -153,11 +221,28 @@ class Turn:
         self.successor = successor
         self._over.hand_over(successor._over)
 
+    def wake(self) -> None:
+        """Lets whoever waits for it look again."""
+        self._over.fire()
+
+    async def wait(self) -> None:
+        """Until it is over, or `wake` is called. Always a checkpoint. Cancelled: nothing happens to it."""
+        await self._over.wait()
+
     async def wait_ended(self) -> None:
         """Until it, and what it was handed on to, is over; no checkpoint if so. Cancelled: nothing happens to it."""
-        turn = self.latest
-        if turn.state != "ended":
+        while (turn := self.latest).state != "ended":
             await turn._over.wait()
+
+    async def outcome(self) -> Post:
+        """The reply of a turn that is over; raises the error with which it ended. A checkpoint only if cancelled."""
+        if isinstance(self.result, RequestRecalled):
+            # Recalled because this task is cancelled, while it was awake: the cancellation has not reached it yet.
+            await trio.lowlevel.checkpoint_if_cancelled()
+        if isinstance(self.result, Post):
+            return self.result
+        assert self.result is not None, "a request ends with a post or an error"
+        raise self.result
 
     def __repr__(self) -> str:
         return f"<Turn {self.role} {self.post.id} {self.state} attempt {self.attempts}>"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from callboard.runtime import Post
-from callboard.runtime.directory import USER
 from callboard.runtime.event import AttemptBegan, AttemptCut, DraftGrew, Event, PostRecorded, WordsAccepted
+from callboard.runtime.post import USER
 
 from .post_tree import kept_in
 

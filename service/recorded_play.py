@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from callboard.runtime import Post, Round, Transcript
-from callboard.runtime.directory import RESERVED, USER
+from callboard.runtime.directory import RESERVED
 from callboard.runtime.errors import InvalidFile
+from callboard.runtime.post import USER
 from callboard.runtime.transcript_file import FilePath, line_of, read_text
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

@@ -14,6 +14,7 @@ from callboard.runtime.actor import Actor
 from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import AskCycle, CallboardError, ConversationClosed, NoReply, RoleFailed, RoundStopped
+from callboard.runtime.limits import Limits
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
@@ -328,7 +329,8 @@ def scenario(make: Callable[[], Actor], *others: Actor, host: Host = ask_once, *
     async def run(watch: Watch) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(the_bell.ring)
-            async with open_conversation(make(), *others, options=ConversationOptions(**options)) as conversation:
+            made = ConversationOptions(**{"limits": Limits(replies=100), **options})
+            async with open_conversation(make(), *others, options=made) as conversation:
                 await host(watch(conversation))
             nursery.cancel_scope.cancel()
 

@@ -105,7 +105,7 @@ def test_words_that_come_when_nothing_runs_keep_nothing() -> None:
 
 def test_a_long_answer_is_wrapped_and_not_cut() -> None:
     answer = "term " * 40
-    outcome = Outcome(Post.create(answer, "A", "User"), _receipt(), Stopped((), ()), True, Transcript("c", ()))
+    outcome = Outcome(Post.create(answer, "A", "User"), _receipt(), Stopped((), (), ()), True, Transcript("c", ()))
     lines = list(report(outcome))
     assert max(map(len, lines)) <= WIDTH
     assert " ".join(lines).count("term") == 40

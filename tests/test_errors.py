@@ -15,9 +15,12 @@ from callboard.runtime.errors import (
     DuplicateName,
     InsideTurn,
     InvalidFile,
+    LimitReached,
     Missed,
     ModelError,
+    NobodyToAsk,
     NoReply,
+    PostRefused,
     RequestRecalled,
     RoleFailed,
     RoundStopped,
@@ -37,6 +40,9 @@ ONE_OF_EACH = [
     InsideTurn("send", "Writer"),
     RoleFailed("Writer", "post-1", ValueError("no ink")),
     ToolFailed("search", "call-1", OSError("no disk")),
+    LimitReached("tokens", 1000),
+    NobodyToAsk("Writer"),
+    PostRefused("Writer", "Planner", ValueError("a secret")),
     ModelError("too many requests", fault="server", may_retry=True),
     Missed("words-1"),
     ConversationClosed(),
@@ -67,8 +73,8 @@ def test_an_error_survives_copy(error: CallboardError) -> None:
 def test_every_error_of_the_module_is_in_these_tests_and_in_the_tree() -> None:
     values = vars(errors).items()
     names = {name for name, value in values if isinstance(value, type) and issubclass(value, Exception)}
-    assert names == {type(error).__name__ for error in ONE_OF_EACH} | {"CallboardError"}
-    assert all(f" {name} " in (errors.__doc__ or "") for name in names - {"CallboardError"})
+    assert names == {type(error).__name__ for error in ONE_OF_EACH} | {"CallboardError", "CausedError"}
+    assert all(f" {name} " in (errors.__doc__ or "") for name in names - {"CallboardError", "CausedError"})
 
 
 def test_every_error_says_in_one_line_whose_fault_it_is(error: CallboardError) -> None:

@@ -1,15 +1,16 @@
 """The tester is tested: each of these faults, put into the core alone, is caught by `every_interrupt_point`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 import trio
 
 from callboard.runtime import attempt
-from callboard.runtime.context import TurnContext
+from callboard.runtime.aim import Aim
+from callboard.runtime.call import Call
 from callboard.runtime.draft import Unfinished
-from callboard.runtime.event import Event, ToolEnded
-from callboard.runtime.intervention import Interventions, _Aim
+from callboard.runtime.intervention import Interventions
 from callboard.runtime.referee import Invariant
 from callboard.runtime.router import Router
 from callboard.runtime.testing import InvariantBroken, every_interrupt_point
@@ -23,7 +24,7 @@ Patch = pytest.MonkeyPatch
 def words_written_at_the_cut(patch: Patch) -> None:
     cut = Interventions._cut
 
-    def write_first(self: Interventions, aim: _Aim, top: Turn) -> None:
+    def write_first(self: Interventions, aim: Aim, top: Turn) -> None:
         self._place(aim.words, top.role)
         cut(self, aim, top)
 
@@ -70,10 +71,10 @@ def draft_dropped(patch: Patch) -> None:
 def words_before_the_partial_post(patch: Patch) -> None:
     settle = attempt.Attempts._settle_cut
 
-    def settle_late(self: attempt.Attempts, turn: Turn, error: Exception | None = None) -> None:
+    def settle_late(self: attempt.Attempts, turn: Turn, *errors: Exception) -> None:
         for words in turn.pending:
             self._interventions._place(words, turn.role)
-        settle(self, turn, error)
+        settle(self, turn, *errors)
 
     patch.setattr(attempt.Attempts, "_settle_cut", settle_late)
 
@@ -81,7 +82,7 @@ def words_before_the_partial_post(patch: Patch) -> None:
 def words_recorded_twice(patch: Patch) -> None:
     fulfil = Interventions._fulfil
 
-    def fulfil_twice(self: Interventions, aim: _Aim, turn: Turn, finished: bool) -> None:
+    def fulfil_twice(self: Interventions, aim: Aim, turn: Turn, finished: bool) -> None:
         fulfil(self, aim, turn, finished)
         aim.words.placed.clear()
         self._place(aim.words, turn.role)
@@ -90,7 +91,7 @@ def words_recorded_twice(patch: Patch) -> None:
 
 
 def by_products_taken_for_failures(patch: Patch) -> None:
-    patch.setattr(attempt, "_while_cancelled", lambda error: False)
+    patch.setattr(attempt, "while_cancelled", lambda error: False)
 
 
 def cancelling_inside_out(patch: Patch) -> None:
@@ -105,8 +106,8 @@ def cancelling_inside_out(patch: Patch) -> None:
 def recalled_turns_start_again(patch: Patch) -> None:
     settle = attempt.Attempts._settle_cut
 
-    def settle_and_forget(self: attempt.Attempts, turn: Turn, error: Exception | None = None) -> None:
-        settle(self, turn, error)
+    def settle_and_forget(self: attempt.Attempts, turn: Turn, *errors: Exception) -> None:
+        settle(self, turn, *errors)
         turn.recalled = turn.recalled and turn.attempts > 1
 
     patch.setattr(attempt.Attempts, "_settle_cut", settle_and_forget)
@@ -117,13 +118,13 @@ def cut_before_accepted(patch: Patch) -> None:
 
 
 def outcome_forgotten(patch: Patch) -> None:
-    publish = TurnContext._publish
+    end = Call._end
 
-    def forget(self: TurnContext, event: Event) -> None:
-        if not isinstance(event, ToolEnded) or event.outcome != "interrupted":
-            publish(self, event)
+    def forget(self: Call, detail: Mapping[str, Any]) -> None:
+        if self._outcome != "interrupted":
+            end(self, detail)
 
-    patch.setattr(TurnContext, "_publish", forget)
+    patch.setattr(Call, "_end", forget)
 
 
 FAULTS: dict[Callable[[Patch], None], set[Invariant]] = {

@@ -15,15 +15,16 @@ PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 
 # Inside runtime a module imports from rows above its own, and from modules to its left in its row.
 LAYERS = {
-    0: """value errors json_value ids text shared_memory attachment post round transcript_file transcript_shape
-          transcript user_message options event chat_model summary journal""",
-    1: "nursery signal subscription mailbox server draft limits request receipt turn gate scripted_model",
-    2: "directory",
+    0: """value callboard_error invalid_file errors json_value ids text shared_memory attachment post round transcript_file transcript_shape
+          transcript user_message event chat_model summary journal usage""",
+    1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
+          dead_letters request receipt turn answer gate scripted_model""",
+    2: "directory waits",
     3: "router",
-    4: "tool context actor",
-    5: "reach intervention memory attempt receive_loop lifetime",
-    6: "supervisor line",
-    7: "conversation opening board referee testing",
+    4: "tool step call above attempt_view context actor",
+    5: "reach aim intervention memory attempt receive_loop lifetime",
+    6: "line queued background roster facilities supervisor",
+    7: "spoken conversation_view conversation opening board referee testing",
 }
 
 # Folders of runtime that bring a library of their own. They may import every row; no row imports them,

@@ -98,7 +98,7 @@ async def test_a_level_that_is_none_is_refused_and_nothing_stops(level: object, 
 
 async def test_a_delivery_that_is_none_is_refused(autojump_clock: MockClock) -> None:
     async with at_work(chain(1)) as (conversation, _):
-        with pytest.raises(ValueError, match="delivery is 'now', not 'later'"):
+        with pytest.raises(ValueError, match="delivery is 'now', 'after_step' or 'after_turn', not 'later'"):
             conversation.intervene("x", delivery="later")  # type: ignore[arg-type]  # what is refused here
         assert conversation.intervene("y", delivery="now").reached == ("worker",)
 

@@ -46,7 +46,7 @@ def test_a_receipt_reads_as_a_sentence() -> None:
     made = words(reached=["Worker", "Boss"], interrupted=["Boss"], recalled=["Worker"])
     made.action = "intervened"
     assert repr(made.receipt) == (
-        "<Receipt words-1: intervened; reached Worker, Boss; interrupted Boss; recalled Worker; open>"
+        "<Receipt words-1: reached Worker and Boss, interrupted Boss, recalled Worker; not seen yet>"
     )
 
 
@@ -54,9 +54,9 @@ def test_a_receipt_says_at_its_end_what_became_of_the_words() -> None:
     made = words(told=["Boss"])
     made.action = "intervened"
     made.seen_by.add("Boss")
-    assert repr(made.receipt) == "<Receipt words-1: intervened; told Boss; seen>"
+    assert repr(made.receipt) == "<Receipt words-1: told Boss at once; seen>"
     made.settled = "told"
-    assert repr(made.receipt) == "<Receipt words-1: intervened; told Boss; told>"
+    assert repr(made.receipt) == "<Receipt words-1: told Boss at once; not read before the round ended>"
 
 
 def test_words_that_met_nobody_are_missed() -> None:
@@ -112,7 +112,7 @@ async def test_stopped_waits_until_all_that_was_ended_has_unwound(nursery: trio.
     made.leaving, made.kept, made.errors = 0, [REPLY], [error]
     made.changed()
     await wait_all_tasks_blocked()
-    assert answers == [Stopped((REPLY,), (error,))]
+    assert answers == [Stopped((REPLY,), (), (error,))]
 
 
 async def test_a_wait_that_is_cancelled_changes_nothing(autojump_clock: MockClock) -> None:

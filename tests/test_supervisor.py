@@ -89,9 +89,11 @@ async def test_a_name_of_another_superior_is_refused_with_both_origins() -> None
 
 async def test_what_is_no_actor_is_not_started() -> None:
     async def work(post: Post, context: TurnContext) -> Post:
-        nothing: Any = "worker"
-        with pytest.raises(TypeError, match="not str"):
+        nothing: Any = 3
+        with pytest.raises(TypeError, match="not int"):
             await context.start_subordinate(nothing)
+        with pytest.raises(UnknownRole, match="no profile 'worker' in this conversation; there are none"):
+            await context.start_subordinate("worker")
         with pytest.raises(ValueError, match="letter"):
             await context.start_subordinate(Role("no name", answers))
         return post.reply()

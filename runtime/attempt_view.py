@@ -1,0 +1,91 @@
+"""AttemptView: what a role sees during one attempt. Used after its attempt it raises AttemptEnded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .above import Above
+from .directory import Entry
+from .draft import Draft
+from .errors import AttemptEnded
+from .event import DraftGrew, Event
+from .router import Router
+from .step import Silence
+from .turn import Turn
+from .user_message import UserMessage
+
+
+class AttemptView:
+    """The reading half of `TurnContext`."""
+
+    __slots__ = ("_above", "_entry", "_router", "_silences", "_turn", "attempt")
+
+    def __init__(self, turn: Turn, entry: Entry, router: Router, above: Above) -> None:
+        self._turn = turn
+        self._entry = entry
+        self._router = router
+        self._above = above
+        self._silences: tuple[Silence, ...] = ()
+        self.attempt = turn.attempts
+        """1, or more after interruptions of this turn."""
+
+    @property
+    def role(self) -> str:
+        """The name under which this role was started."""
+        return self._entry.name
+
+    @property
+    def subordinates(self) -> tuple[str, ...]:
+        """The names of the roles started under this one, in the order of their start."""
+        return tuple(self._entry.subordinates)
+
+    @property
+    def state(self) -> Any:
+        """What this actor's `live` gave; None for an actor without one."""
+        return self._entry.state
+
+    @property
+    def round(self) -> str:
+        """The id of the round into which this attempt records."""
+        return self._router.round
+
+    @property
+    def user_words(self) -> tuple[UserMessage, ...]:
+        """What the user said to this turn while it was worked on, newest last. Reading counts as seeing."""
+        turn = self._live()
+        if turn.heard:
+            self._above.saw(turn.role, [words.id for words in turn.heard])
+        return tuple(words.message for words in turn.heard)
+
+    @property
+    def draft(self) -> Draft:
+        """What this attempt has so far: interrupted, its text is kept as a partial post."""
+        turn = self._live()
+        if turn.draft is None:
+            turn.draft = Draft(turn.role, self.attempt, self._draft_grew)
+        return turn.draft
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """What this request may still use of each kind that is limited: replies, seconds, tokens and so on."""
+        return self._live().budget.left(self._router.time.now())
+
+    def _draft_grew(self, text: str, type: str) -> None:
+        for silence in self._silences:
+            silence.broken()
+        self._publish(DraftGrew(self._turn.role, self._turn.post.id, text, type))
+
+    def _publish(self, event: Event) -> None:
+        events = self._router.events
+        if events.wanted:
+            events.publish(event)
+
+    def _live(self) -> Turn:
+        turn = self._turn
+        if turn.attempts != self.attempt or turn.state != "running":
+            raise AttemptEnded(turn.role, self.attempt)
+        return turn
+
+    def __repr__(self) -> str:
+        return f"<TurnContext {self.role} attempt {self.attempt}>"

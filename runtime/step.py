@@ -1,0 +1,93 @@
+"""Step: one model call or one tool call inside an attempt, and the block that an interruption lets finish.
+
+A step is what an intervention with `delivery="after_step"` lets end, and before which a pause stops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import trio
+
+from .errors import ModelError
+from .router import Router
+from .turn import Shield, Turn
+
+_LENIENT = 1 / 8
+"""A deadline that each piece moved would cost more than the piece: it moves when so much of the time has passed."""
+
+
+class Silence:
+    """Ends a step in which nothing has come for `seconds`, or for up to an eighth more."""
+
+    __slots__ = ("_moved", "_seconds", "scope")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._moved = trio.current_time()
+        self.scope = trio.CancelScope(deadline=self._moved + seconds)
+
+    def broken(self) -> None:
+        """Something has come."""
+        now = trio.current_time()
+        if now - self._moved > self._seconds * _LENIENT:
+            self._moved = now
+            self.scope.deadline = now + self._seconds * (1 + _LENIENT)
+
+
+@contextmanager
+def inside_step(turn: Turn, router: Router) -> Iterator[None]:
+    """The turn is in a step; the end of one is a boundary."""
+    attempt = turn.attempts
+    turn.in_step += 1
+    try:
+        yield
+    finally:
+        if turn.attempts == attempt and turn.in_step:
+            turn.in_step -= 1
+        router.on_boundary()
+
+
+@contextmanager
+def ended_by(silence: Silence | None) -> Iterator[None]:
+    """Raises ModelError if it was too long."""
+    if silence is None:
+        yield
+        return
+    with silence.scope:
+        yield
+    if silence.scope.cancelled_caught:
+        said = f"nothing has come from the model for {silence._seconds:g} s"
+        raise ModelError(said, fault="server", may_retry=True)
+
+
+@asynccontextmanager
+async def shielded_block(turn: Turn, router: Router, grace: float) -> AsyncIterator[None]:
+    """See `TurnContext.uninterruptible`."""
+    shield = Shield(grace)
+    turn.shields = (*turn.shields, shield)
+    if turn.cut:
+        shield.begin_grace()
+    try:
+        with shield.scope:
+            if turn.has_own_deadline:
+                with trio.CancelScope() as late:
+                    router.time.limit(late, turn.budget.deadline + grace)
+                    try:
+                        yield
+                    finally:
+                        router.time.forget(late)
+            else:
+                yield
+    finally:
+        turn.shields = tuple(other for other in turn.shields if other is not shield)
+    await trio.lowlevel.checkpoint_if_cancelled()
+
+
+def check_grace(grace: float) -> float:
+    """Raises ValueError for what is no finite number of seconds: a block is never let go on for ever."""
+    if not isinstance(grace, int | float) or isinstance(grace, bool) or not 0 <= grace < math.inf:
+        raise ValueError(f"grace is a number of seconds from 0 on, not {grace!r}")
+    return grace

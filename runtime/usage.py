@@ -1,0 +1,92 @@
+"""Usage: what work has cost, by role and by round, and the prices from which cost is reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PER_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Amounts; they add up with `+`."""
+
+    replies: int = 0
+    """Answers of roles, the round's own included."""
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    """In the currency of the host's prices."""
+
+    @property
+    def tokens(self) -> int:
+        """Of both directions."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            replies=self.replies + other.replies,
+            model_calls=self.model_calls + other.model_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=self.cost + other.cost,
+        )
+
+
+NOTHING_USED = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost, for a million of them."""
+
+    input: float
+    output: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of so many tokens."""
+        return (self.input * input_tokens + self.output * output_tokens) / PER_MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationUsage:
+    """What a conversation has used up to now."""
+
+    total: Usage
+    by_role: Mapping[str, Usage]
+    by_round: Mapping[str, Usage]
+    """By the id of the round that ran when it was used."""
+    by_round_and_role: Mapping[tuple[str, str], Usage]
+
+
+class Ledger:
+    """Counts what is used, for ever: an interruption takes nothing back."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, str], Usage] = {}
+        self._replies: dict[tuple[str, str], int] = {}
+        """Apart, since every turn counts here: a number is added to in a tenth of the time."""
+
+    def count(self, round_id: str, role: str, usage: Usage) -> None:
+        """Adds to what the role has used in that round."""
+        key = (round_id, role)
+        self._used[key] = self._used.get(key, NOTHING_USED) + usage
+
+    def count_reply(self, round_id: str, role: str) -> None:
+        """One more answer of the role."""
+        key = (round_id, role)
+        self._replies[key] = self._replies.get(key, 0) + 1
+
+    def report(self) -> ConversationUsage:
+        """All of it, as one value."""
+        both = dict(self._used)
+        for key, replies in self._replies.items():
+            both[key] = both.get(key, NOTHING_USED) + Usage(replies=replies)
+        by_role: dict[str, Usage] = {}
+        by_round: dict[str, Usage] = {}
+        for (round_id, role), usage in both.items():
+            by_role[role] = by_role.get(role, NOTHING_USED) + usage
+            by_round[round_id] = by_round.get(round_id, NOTHING_USED) + usage
+        return ConversationUsage(sum(both.values(), NOTHING_USED), by_role, by_round, both)
