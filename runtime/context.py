@@ -74,7 +74,7 @@ class TurnContext(AttemptView):
         answering = turn.answering
         superior = answering.asker
         to = USER if superior is None else superior.role
-        marks = Marks(kind="question", in_reply_to=answering.post.id)
+        marks = Marks(kind="question")
         post = Post.create(message, turn.role, to, tuple(attachments), marks=marks)
         if superior is None:
             return await self._above.ask_user(post, turn, answering)

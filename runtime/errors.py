@@ -156,7 +156,7 @@ class NobodyToAsk(CallboardError):
 
 
 class PostRefused(CausedError):
-    """The fault of the post, as the host sees it: `on_post` raised for a post from `sender` to `recipient`; see ``__cause__``."""
+    """The fault of the post from `sender` to `recipient`, as the host sees it: `on_post` raised ``__cause__``."""
 
     def __init__(self, sender: str, recipient: str, cause: BaseException | None = None) -> None:
         super().__init__(sender, recipient, cause=cause)
@@ -168,7 +168,7 @@ class PostRefused(CausedError):
 
 
 class LimitReached(CallboardError):
-    """The fault of nobody, or of a limit too low: `which` says what was used up; what was done is kept, raise the limit to go on."""
+    """The fault of a limit too low, or of nobody: `which` is used up, what was done is kept; raise it to go on."""
 
     def __init__(self, which: str, limit: float) -> None:
         super().__init__(which, limit)

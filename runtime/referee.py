@@ -86,7 +86,7 @@ class Referee(Subscription[Event]):
                 self._attempt_began(self._turn(role, post_id))
             case AttemptCut(role, post_id, _, words_id):
                 self._attempt_cut(self._turn(role, post_id), words_id)
-            case PostRecorded(post, round_id) if post.marks.kind == "intervention":
+            case PostRecorded(post, round_id) if post.marks.kind in ("intervention", "nudge"):
                 self._words_recorded(post, round_id)
             case PostRecorded(post):
                 self._post_recorded(post)
@@ -128,8 +128,11 @@ class Referee(Subscription[Event]):
         below = [other for other in self._router.turns if other.asker is turn]
         self._expect(not below, Invariant.ALONE, f"{turn} begins over {below}")
         beside = [other for other in self._router.turns_of(turn.role) if other.state == "running" and other is not turn]
+        if turn.post.marks.kind == "question":  # it runs in the task of its role's other turn
+            beside = []
         self._expect(not beside, Invariant.ALONE, f"{turn} begins beside {beside}")
-        abandoned = turn.asker is not None and turn.asker.cut and not self._requests.get(turn.post.id, False)
+        asker = turn.asker
+        abandoned = asker is not None and asker.cut and not (asker.shields or self._requests.get(turn.post.id, False))
         self._expect(not turn.recalled and not abandoned, Invariant.RECALLED, f"{turn} begins for nobody")
         self._expect(turn.scope not in self._scopes, Invariant.ONE_SCOPE, f"{turn} enters a scope again")
         if turn.scope is not None:
@@ -154,6 +157,7 @@ class Referee(Subscription[Event]):
     def _post_recorded(self, post: Post) -> None:
         self.posts.append(post)
         late = post.send_from in self._closed_for and post.marks.state != "not_started"
+        late = late and "report" not in post.marks.extra  # a round that a report opens is begun by the runtime
         said = f"{post.send_from} recorded {post.message!r} after the words"
         self._expect(not late, Invariant.ACCEPT_THEN_CUT, said)
         self._look_for_kept_work(post)
@@ -166,7 +170,8 @@ class Referee(Subscription[Event]):
         roles = self._placed.setdefault(post.marks.words or "", {})
         self._expect(post.send_to not in roles, Invariant.NOTHING_LOST, f"{post.send_to} has {post.marks.words} twice")
         roles[post.send_to] = round_id
-        if any(turn.cut and turn.state == "running" for turn in self._router.turns_of(post.send_to)):
+        running = [turn for turn in self._router.turns_of(post.send_to) if turn.state == "running"]
+        if len(running) == 1 and running[0].cut:  # of several, beside a question, only the first to end comes before
             self._closed_for.add(post.send_to)
 
     def _look_for_kept_work(self, post: Post) -> None:

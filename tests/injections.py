@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import ConversationClosed, UnknownRole
-from callboard.runtime.receipt import Receipt
+from callboard.runtime.receipt import Delivery, Receipt
 from callboard.runtime.testing import Inject, interrupt
 from callboard.runtime.user_message import UserMessage
 
@@ -76,6 +76,53 @@ def stopped_then_spoken_to(conversation: Conversation) -> list[Receipt]:
     return [conversation.intervene("x", broadcast_level=-1), *communicate(conversation)]
 
 
+def nudge(conversation: Conversation) -> list[Receipt]:
+    """The active turns start again."""
+    return [conversation.nudge()]
+
+
+def pause(conversation: Conversation) -> list[Receipt]:
+    """Everything stops at its boundary; the scenario goes on later."""
+    conversation.pause()
+    return []
+
+
+def paused_and_spoken_to(conversation: Conversation) -> list[Receipt]:
+    """Words end a pause."""
+    conversation.pause()
+    receipts = in_a_row(2)(conversation)
+    conversation.resume()
+    return receipts
+
+
+def paused_and_stopped(conversation: Conversation) -> list[Receipt]:
+    """So does a stop."""
+    conversation.pause()
+    conversation.stop("enough")
+    return []
+
+
+def delivered(*deliveries: Delivery, level: int = 1) -> Callable[[Conversation], list[Receipt]]:
+    """Interventions in a row, each with its delivery."""
+    return lambda conversation: [
+        conversation.intervene(f"words {number}", broadcast_level=level, delivery=delivery)
+        for number, delivery in enumerate(deliveries)
+    ]
+
+
+def waiting_then_stopped(conversation: Conversation) -> list[Receipt]:
+    """Words that wait when the round is stopped."""
+    receipts = delivered("after_step", "after_turn", level=2)(conversation)
+    conversation.stop("enough")
+    return receipts
+
+
+def enqueue(conversation: Conversation) -> list[Receipt]:
+    """A round more, for later."""
+    conversation.enqueue("later")
+    return []
+
+
 INJECTIONS: dict[str, Inject] = {
     "level 1": interrupt(1),
     "level 2": interrupt(2),
@@ -91,6 +138,18 @@ INJECTIONS: dict[str, Inject] = {
     "role": to_role(1),
     "role and above": to_role(2),
     "one id twice": one_id_twice,
+    "after step": delivered("after_step"),
+    "after step, 2": delivered("after_step", level=2),
+    "after turn": delivered("after_turn"),
+    "after turn, 2": delivered("after_turn", level=2),
+    "after step, then now": delivered("after_step", "now", level=2),
+    "after turn, then now": delivered("after_turn", "now"),
+    "nudge": nudge,
+    "pause": pause,
+    "pause, then speak": paused_and_spoken_to,
+    "pause, then stop": paused_and_stopped,
+    "waiting, then stop": waiting_then_stopped,
+    "enqueue": enqueue,
     "stop": stop,
     "2, then stop": interrupted_then_stopped,
     "stop, then speak": stopped_then_spoken_to,

@@ -13,7 +13,16 @@ import trio
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.conversation import Conversation
-from callboard.runtime.errors import AskCycle, CallboardError, ConversationClosed, NoReply, RoleFailed, RoundStopped
+from callboard.runtime.errors import (
+    AskCycle,
+    CallboardError,
+    ConversationClosed,
+    NobodyToAsk,
+    NoReply,
+    RequestRecalled,
+    RoleFailed,
+    RoundStopped,
+)
 from callboard.runtime.limits import Limits
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.opening import open_conversation
@@ -29,12 +38,18 @@ class Bell:
     def __init__(self) -> None:
         self._next = trio.Event()
 
-    async def ring(self) -> None:
+    async def ring(self, conversations: Sequence[Conversation]) -> None:
+        """A conversation that is found paused goes on after five seconds."""
         self._next = trio.Event()
+        paused = 0
         while True:
             await trio.sleep(0.1)
             rung, self._next = self._next, trio.Event()
             rung.set()
+            paused = paused + 1 if any(conversation.paused for conversation in conversations) else 0
+            if paused > 50:
+                for conversation in conversations:
+                    conversation.resume()
 
     async def wait(self) -> None:
         await self._next.wait()
@@ -91,6 +106,66 @@ class ToolUser(Worker):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(context.call, Tool(look_up, name="a"), {"pieces": 1})
             nursery.start_soon(context.call, Tool(look_up, name="b"), {"pieces": self.pieces})
+
+
+class Streamer(Worker):
+    """Works in steps: a model streams, a tool is called, a model streams again."""
+
+    async def work(self, context: TurnContext) -> None:
+        await self.think(context, self.pieces)
+        await context.call(Tool(look_up, name="a"), {"pieces": 1})
+        await self.think(context, 1)
+
+    async def think(self, context: TurnContext, pieces: int) -> None:
+        async with context.step() as draft:
+            for number in range(pieces):
+                await ringing()
+                draft.write(f"{context.role} {context.attempt}.{number};")
+            text = draft.take()
+            context.record(text)
+
+
+class Careful(Worker):
+    """Works in a block that is let finish: asks a subordinate there, and its superior."""
+
+    subordinates = (Worker("helper", 1),)
+
+    async def work(self, context: TurnContext) -> None:
+        async with context.uninterruptible(grace=5):
+            await ringing()
+            try:
+                await context.ask_superior("Which year?")
+            except (RequestRecalled, NobodyToAsk):
+                context.record("nobody says which year")
+            await context.ask("helper", "do")
+            context.record("block done")
+        await super().work(context)
+
+
+class Steady(Worker):
+    """Calls a tool that is let finish."""
+
+    async def work(self, context: TurnContext) -> None:
+        await context.call(Tool(look_up, name="a", interruptible=False, grace=5), {"pieces": 2})
+        await super().work(context)
+
+
+class Curious(Worker):
+    """Asks its superior in the middle of its work."""
+
+    async def work(self, context: TurnContext) -> None:
+        await ringing()
+        answer = await context.ask_superior("Which year?")
+        context.record(answer.message)
+        await super().work(context)
+
+
+class Unhurried(Worker):
+    """Has something to save when it is interrupted."""
+
+    async def on_interrupt(self, post: Post, context: TurnContext) -> None:
+        await ringing()
+        context.record("saved")
 
 
 class LateWorker(Worker):
@@ -235,6 +310,31 @@ class Mutual(Planner):
             return "circle"
 
 
+class Answering(Trusting):
+    """Thinks about what its subordinates ask back."""
+
+    async def on_question(self, post: Post, context: TurnContext) -> Post | None:
+        words = await heard(context)
+        for number in range(2):
+            await ringing()
+            context.draft.write(f"year {number};")
+        return post.reply(f"2025{words}")
+
+
+class Starting(Planner):
+    """Starts `background` without waiting for it, and asks the others; takes the report when it comes."""
+
+    def asked(self, context: TurnContext) -> Sequence[str]:
+        return [name for name in context.subordinates if name != "background"]
+
+    async def receive(self, post: Post, context: TurnContext) -> Post | None:
+        if post.send_from == "background":
+            await ringing()
+            return post.reply(f"{self.name} has {post.message}")
+        context.start_background("background", "in your own time")
+        return await super().receive(post, context)
+
+
 class Teller(Planner):
     """Tells `background` once, and asks the others."""
 
@@ -284,6 +384,26 @@ async def ask_once(conversation: Conversation) -> None:
     await conversation.wait_idle()
 
 
+async def later(question: Post) -> str:
+    """A person who takes his time."""
+    await ringing(3)
+    return "2025"
+
+
+async def put_in_line(conversation: Conversation) -> None:
+    """Sends one message, and has enqueued others."""
+    conversation.enqueue("first")
+    second = conversation.enqueue("second")
+    third = conversation.enqueue("third")
+    await trio.sleep(0.25)
+    third.edit("third, changed")
+    second.withdraw()
+    await send(conversation, "q")
+    if conversation.queued():
+        conversation.resume()
+    await conversation.wait_idle()
+
+
 async def ask_twice_at_once(conversation: Conversation) -> None:
     """Two hosts send; one stands in line."""
     async with trio.open_nursery() as nursery:
@@ -327,11 +447,13 @@ def scenario(make: Callable[[], Actor], *others: Actor, host: Host = ask_once, *
     """The conversation as `every_interrupt_point` runs it."""
 
     async def run(watch: Watch) -> None:
+        watched: list[Conversation] = []
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(the_bell.ring)
+            nursery.start_soon(the_bell.ring, watched)
             made = ConversationOptions(**{"limits": Limits(replies=100), **options})
             async with open_conversation(make(), *others, options=made) as conversation:
-                await host(watch(conversation))
+                watched.append(watch(conversation))
+                await host(conversation)
             nursery.cancel_scope.cancel()
 
     return run
@@ -367,6 +489,16 @@ SCENARIOS: dict[str, Scenario] = {
     "handed on by the root": scenario(lambda: Forwarder("desk"), Worker("clerk", 2)),
     "a full mailbox": scenario(lambda: Trusting("boss", *(Peer(n, "w") for n in "abc")), Worker("w", 1), mailbox=1),
     "a lifetime that breaks": scenario(lambda: Planner("boss", Lasting())),
+    "steps": scenario(lambda: Trusting("boss", Trusting("planner", Streamer()))),
+    "a block that is let finish": scenario(lambda: Answering("boss", Answering("planner", Careful()))),
+    "a tool that is let finish": scenario(lambda: Trusting("boss", Steady())),
+    "questions": scenario(lambda: Answering("boss", Curious("a", 1), Curious("b", 1), Worker("w", 4))),
+    "a question passed on": scenario(lambda: Answering("boss", Trusting("planner", Curious("worker", 1)))),
+    "a question to the host": scenario(lambda: Trusting("boss", Curious("worker", 1)), on_question=later),
+    "background": scenario(lambda: Starting("boss", Worker("background", 6), Worker("w", 2))),
+    "background of a leaf": scenario(lambda: Trusting("boss", Starting("planner", Worker("background", 1)))),
+    "a hook at interruptions": scenario(lambda: Trusting("boss", Unhurried())),
+    "in line for later": scenario(lambda: Planner("boss", Worker()), host=put_in_line),
     "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
     "tasks end between rounds": scenario(lambda: Trusting("boss", Worker()), host=come_back_later, idle_after=0.2),
     "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),

@@ -15,8 +15,8 @@ PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 
 # Inside runtime a module imports from rows above its own, and from modules to its left in its row.
 LAYERS = {
-    0: """value callboard_error invalid_file errors json_value ids text shared_memory attachment post round transcript_file transcript_shape
-          transcript user_message event chat_model summary journal usage""",
+    0: """value callboard_error invalid_file errors json_value ids text shared_memory attachment post round
+          transcript_file transcript_shape transcript user_message event chat_model summary journal usage""",
     1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
           dead_letters request receipt turn answer gate scripted_model""",
     2: "directory waits",

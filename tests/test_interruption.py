@@ -30,7 +30,7 @@ from tests.scenarios import (
 async def at_work(root: Actor, *others: Actor, seconds: float = 0.25) -> AsyncIterator[tuple[Conversation, Receipt]]:
     """A conversation in which the round "q" has run for a while, and the receipt of "q"."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(the_bell.ring)
+        nursery.start_soon(the_bell.ring, [])
         async with open_conversation(root, *others) as conversation:
             started = conversation.communicate("q")
             await trio.sleep(seconds)

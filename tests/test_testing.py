@@ -34,7 +34,7 @@ print(json.dumps(run_seeded(interrupted_transcript, 7)))
 async def interrupted_transcript() -> object:
     """What memory holds of a round with three workers that is interrupted."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(the_bell.ring)
+        nursery.start_soon(the_bell.ring, [])
         async with open_conversation(Planner("boss", Worker("a"), Worker("b"), Worker("c"))) as conversation:
             started = conversation.communicate("q")
             await trio.sleep(0.25)
