@@ -14,7 +14,7 @@ from tests.injections import INJECTIONS
 from tests.scenarios import SCENARIOS
 
 SEEDS = range(5)
-SAMPLE = 3
+SAMPLE = 1
 
 
 @dataclass
