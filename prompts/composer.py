@@ -13,10 +13,11 @@ from typing import Literal, TypeAlias
 
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import Message
+from callboard.runtime.json_value import JsonValue
 from callboard.runtime.post import USER, Post
 from callboard.runtime.round import Round
 
-from .library import fill_json
+from .library import fill_json, template
 from .reply_format import MESSAGE, attachment_texts, post_to_text, response_text
 
 Line: TypeAlias = tuple[Literal["user", "assistant"], str]
@@ -90,7 +91,8 @@ def _own(post: Post) -> Iterator[Line]:
     for refused in post.get_attachment(AttachmentType.invalid_response):
         yield "assistant", _content(refused)
     yield "user", _outcomes(one for one in post.attachment_list if one.type not in _WRITTEN | _APART)
-    yield "user", _mark(post)
+    if written.message or written.attachment_list or post.send_to != post.send_from:
+        yield "user", _mark(post)
 
 
 def _noted(written: Post) -> str:
@@ -103,8 +105,12 @@ def _noted(written: Post) -> str:
 
 def _told(post: Post) -> str:
     match post.marks.kind:
+        case "intervention" if post.send_from != USER:
+            return _from(post.send_from, ["[says this in the middle of your work]", post.message])
         case "intervention":
             return _words("fw.intervention", post)
+        case "question":
+            return _from(post.send_from, ["[asks you, and waits for your answer]", *_said(post)])
         case "nudge":
             return fill_json("fw.msg_nudge")
     if post.marks.words is not None or post.send_from == USER:
@@ -112,10 +118,18 @@ def _told(post: Post) -> str:
     return _from(post.send_from, _said(post))
 
 
-def _words(template: str, post: Post) -> str:
+def _words(name: str, post: Post) -> str:
     contents = [one.content for one in post.attachment_list if one.type is not AttachmentType.shared_memory_entry]
     listed = [text for content in contents for text in ([content] if isinstance(content, str) else content)]
-    return fill_json(template, message=post.message, system_message=post.marks.system_message, attachments=listed)
+    values: dict[str, JsonValue] = {
+        **post.marks.extra,
+        "message": post.message,
+        "system_message": post.marks.system_message,
+        "attachments": tuple(listed),
+        "extra": post.marks.extra,
+    }
+    text = template(name)
+    return fill_json(name, **{slot: value for slot, value in values.items() if f"{{{{{slot}}}}}" in text})
 
 
 def _said(post: Post) -> Iterator[str]:
@@ -142,6 +156,8 @@ def _mark(post: Post) -> str:
             return f"[{post.send_from} was interrupted here]"
         case "not_started":
             return f"[{post.send_from} was called off before it had begun]"
+        case "late":
+            return "[this came after the interruption]"
     return ""
 
 
