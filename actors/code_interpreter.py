@@ -6,6 +6,7 @@ draft. So a new attempt finds what has run, and how far.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -111,7 +112,8 @@ class CodeInterpreter(Role):
     async def _run(self, code: str, context: TurnContext) -> CodeResult:
         on_output = partial(context.draft.attach, AttachmentType.execution_result)
         options = RunOptions(timeout=self.timeout, most_output=MOST_OUTPUT)
-        return await run_code(code, context.state, on_output, options)
+        async with context.step(stalled=math.inf):
+            return await run_code(code, context.state, on_output, options)
 
     def _outcome(self, result: CodeResult) -> tuple[Attachment, Attachment]:
         """Status and result, the result last."""
