@@ -22,11 +22,17 @@ import trio
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
+from callboard.runtime.limits import Limits
 from callboard.runtime.opening import open_conversation
+from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 
 Measure = Callable[[int], Awaitable[float]]
 _numbers = itertools.count()
+
+
+OPTIONS = ConversationOptions(limits=Limits())
+"""A round of the benchmark has more answers than a conversation's should."""
 
 
 class Passed(Protocol):
@@ -107,7 +113,10 @@ def with_subordinate(actor: Actor) -> Actor:
 
 async def full_hops(count: int) -> float:
     """CPU seconds of `count` hops, there and back being two."""
-    async with open_conversation(with_subordinate(Pinger())) as conversation, trio.open_nursery() as nursery:
+    async with (
+        open_conversation(with_subordinate(Pinger()), options=OPTIONS) as conversation,
+        trio.open_nursery() as nursery,
+    ):
         await nursery.start(observe, conversation)
         seconds = float((await conversation.send(str(count // 2))).message)
         nursery.cancel_scope.cancel()
@@ -116,7 +125,10 @@ async def full_hops(count: int) -> float:
 
 async def full_rounds(count: int) -> float:
     """CPU seconds of `count` rounds of four posts."""
-    async with open_conversation(with_subordinate(Planner())) as conversation, trio.open_nursery() as nursery:
+    async with (
+        open_conversation(with_subordinate(Planner()), options=OPTIONS) as conversation,
+        trio.open_nursery() as nursery,
+    ):
         await nursery.start(observe, conversation)
         started = time.process_time()
         for _ in range(count):
