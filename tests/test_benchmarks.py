@@ -1,0 +1,109 @@
+"""The benchmarks run and measure what they say; nothing here asks how fast anything was."""
+
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from benchmarks import idle, interrupt
+from benchmarks.__main__ import main, names
+from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
+
+NEVER = Moment(0.0, 0.0)
+Lines = pytest.CaptureFixture[str]
+
+
+def objects(output: Lines) -> list[dict[str, object]]:
+    """What was printed, as the JSON objects of its lines."""
+    return [json.loads(line) for line in output.readouterr().out.splitlines()]
+
+
+def test_only_modules_without_an_underscore_are_benchmarks() -> None:
+    assert {"hop", "idle", "interrupt"} <= set(names())
+    assert "_tree" not in names()
+
+
+def test_an_unknown_benchmark_is_refused() -> None:
+    with pytest.raises(SystemExit, match="no such benchmark: skip"):
+        main(["hop", "skip"])
+
+
+def test_a_chain_has_one_leaf_and_a_fan_as_many_as_one_says() -> None:
+    assert list(chain(3).leaves()) == ["Role3"]
+    assert list(fan(2).leaves()) == ["Leaf0", "Leaf1"]
+
+
+@pytest.mark.parametrize("measure", [interrupt.full, interrupt.bare])
+@pytest.mark.parametrize("tree", [chain(1), chain(3), fan(1), fan(3)], ids=["alone", "chain", "one leaf", "three"])
+def test_an_interruption_ends_after_its_call_has_returned(
+    measure: Callable[[Tree], Awaitable[interrupt.Latency]], tree: Tree
+) -> None:
+    latency = trio.run(measure, tree)
+    assert NEVER < latency.call < latency.stopped
+    assert latency.call < latency.next_call
+    assert 0 < latency.call.cpu < min(latency.stopped.cpu, latency.next_call.cpu)
+
+
+async def test_the_model_is_at_work_when_all_leaves_read_and_notes_the_next_call_alone() -> None:
+    tree = fan(2)
+    model = StreamingModel(tree)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, tree.below[0], model, "Work.")
+        await trio.testing.wait_all_tasks_blocked()
+        assert not model.at_work.is_set()
+        nursery.start_soon(work, tree.below[1], model, "Work.")
+        await model.at_work.wait()
+        assert (model.told, model.called_at) == ("", NEVER)
+        await work(tree.below[0], model, "first")
+        called_at = model.called_at
+        await work(tree.below[0], model, "second")
+        nursery.cancel_scope.cancel()
+    assert model.told == "first"
+    assert model.called_at == called_at > NEVER
+
+
+def test_a_call_without_the_users_words_is_no_measure() -> None:
+    with pytest.raises(RuntimeError, match="not the user's words"):
+        interrupt._latency(StreamingModel(chain(1)), NEVER, NEVER, NEVER)
+
+
+def test_times_are_medians_and_the_ratio_is_of_cpu_time_run_by_run() -> None:
+    pairs = [(Moment(9.0, ours), Moment(2.0, theirs)) for ours, theirs in ((4.0, 4.0), (6.0, 2.0), (8.0, 4.0))]
+    compared = interrupt.Comparison.of("tree", "measure", [(Moment(50.0, 1.0), Moment(1.0, 2.0)), *pairs])
+    assert (compared.full_ms, compared.full_worst_ms, compared.bare_ms) == (9e3, 50e3, 2e3)
+    assert (compared.full_cpu_ms, compared.bare_cpu_ms) == (5e3, 3e3)
+    assert compared.ratios == (0.5, 1.0, 2.0, 3.0)
+    assert compared.ratio == 1.5
+
+
+def test_interruptions_are_compared_in_a_table(capsys: Lines) -> None:
+    interrupt.main(["--depths", "2", "--leaves", "2", "--runs", "1"])
+    head, *rows, aims = capsys.readouterr().out.splitlines()
+    assert "the model is called again" in head
+    assert [row.split("  ")[0] for row in rows] == ["depth 2", "leaves 2"]
+    assert aims.startswith("aims: ")
+
+
+def test_interruptions_are_compared_as_json(capsys: Lines) -> None:
+    interrupt.main(["--depths", "1", "--leaves", "", "--runs", "1", "--json"])
+    figures = objects(capsys)
+    assert [(one["tree"], one["measure"]) for one in figures] == [
+        ("depth 1", measure) for measure in ("call", "stopped", "next_call")
+    ]
+
+
+@pytest.mark.parametrize(("case", "tasks"), [("bare trio", 6), ("callboard, waiting", 6), ("callboard, let go", 1)])
+def test_an_idle_conversation_has_the_tasks_that_its_case_says(case: str, tasks: int) -> None:
+    growth = idle.measure(case, 3)
+    assert growth.tasks == tasks
+    assert growth.objects > 0
+
+
+@pytest.mark.slow
+def test_idle_conversations_are_measured_in_processes_of_their_own(capsys: Lines) -> None:
+    idle.main(["--conversations", "3", "--json"])
+    figures = objects(capsys)
+    assert [one["case"] for one in figures] == list(idle.CASES)
+    assert [one["tasks"] for one in figures] == [6, 6, 1]
