@@ -214,4 +214,4 @@ def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
     if not turn.heard and not turn.pending:
         return None
     words = [*turn.heard, *turn.pending]
-    return {"user_words": tuple({"id": one.id, "message": one.message.message} for one in words)}
+    return {"user_words": tuple(one.said for one in words)}

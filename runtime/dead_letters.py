@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 from .event import DeadLetter, Event
@@ -19,12 +18,13 @@ class DeadLetters:
 
     def __init__(self, events: Publisher[Event]) -> None:
         self._events = events
-        self._letters: deque[DeadLetter] = deque(maxlen=DEAD_LETTERS_KEPT)
+        self._letters: list[DeadLetter] = []
 
     def add(self, post: Post, reason: str) -> None:
         """Keeps a post, and says so to whoever watches."""
         letter = DeadLetter(post, reason)
         self._letters.append(letter)
+        del self._letters[:-DEAD_LETTERS_KEPT]
         if self._events.wanted:
             self._events.publish(letter)
 

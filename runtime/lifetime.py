@@ -6,7 +6,6 @@ closed or `scope` is cancelled.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import trio
@@ -49,7 +48,7 @@ class Lifetime:
         self._loop = loop
         self._router = router
         self._conversation = conversation
-        self._restarts: deque[float] = deque()
+        self._restarts: list[float] = []
         self._over = Signal()
         self._entered = False
         self.has_task = False
@@ -100,6 +99,10 @@ class Lifetime:
         context = LiveContext(self._conversation, entry.name, entry.superior)
         self._entered = False
         try:
+            if not self.lasting:  # a block that opens nothing would be held as long as the task waits
+                self._entered = True
+                await self._loop.serve(self.actor, entry)
+                return None if entry.mailbox.closed else _ended_by_itself(entry)
             async with self.actor.live(context) as entry.state:
                 self._entered = True
                 await self._loop.serve(self.actor, entry)
@@ -108,7 +111,7 @@ class Lifetime:
                 return single_error(error)
             self.error = single_error(error)
         if not entry.mailbox.closed:
-            return RuntimeError(f"the lifetime of {entry.name} ended by itself")
+            return _ended_by_itself(entry)
         return None
 
     def _opens_anew(self, error: Exception) -> bool:
@@ -123,7 +126,7 @@ class Lifetime:
         now = trio.current_time()
         self._restarts.append(now)
         while self._restarts[0] < now - RESTART_PERIOD:
-            self._restarts.popleft()
+            self._restarts.pop(0)
         if len(self._restarts) > RESTARTS:
             self._give_up(error)
         elif self._router.events.wanted:
@@ -144,3 +147,7 @@ class Lifetime:
         entry.mailbox.close()
         if self._router.events.wanted:
             self._router.events.publish(ActorEnded(entry.name, describe(error)))
+
+
+def _ended_by_itself(entry: Entry) -> Exception:
+    return RuntimeError(f"the lifetime of {entry.name} ended by itself")

@@ -6,7 +6,6 @@ walk, cut or search for circles meets it before.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -40,7 +39,7 @@ class Line:
         self._result: Post | Exception | None = None
         self._breaking = False
         """Whether the round ends with an error, once all that runs has ended."""
-        self._waiting: deque[Request] = deque()
+        self._waiting: list[Request] = []
         self._held = False
         """Whether what stands in line waits until somebody speaks again: the last round was stopped."""
         self._idle = Signal()
@@ -130,7 +129,7 @@ class Line:
 
         What was put in line for later outlasts a stop, and is held there.
         """
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self._waiting = self._waiting, []
         for request in waiting:
             if request.outlasts_stop and not self._router.closed:
                 self._waiting.append(request)
@@ -161,7 +160,7 @@ class Line:
 
     def _begin_next(self) -> None:
         while self._current is None and self._waiting and not (self._held or self._router.closed):
-            request = self._waiting.popleft()
+            request = self._waiting.pop(0)
             self._begin(request)
             self._queue_changed(request)
 

@@ -13,6 +13,7 @@ import trio
 
 from .errors import Missed
 from .event import WordsOutcome
+from .json_value import frozen
 from .post import USER, Kind, Post
 from .request import Request
 from .signal import Signal
@@ -46,6 +47,8 @@ class Words:
         if delivery not in get_args(Delivery):
             raise ValueError(f"delivery is 'now', 'after_step' or 'after_turn', not {delivery!r}")
         self.message = message
+        self.said = frozen({"id": message.id, "message": message.message})
+        """What an asker reads of them in the account of a recalled request; made once, for however many."""
         self.delivery = delivery
         self.kind: Kind = "intervention"
         self.author = USER

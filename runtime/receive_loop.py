@@ -49,6 +49,8 @@ class ReceiveLoop:
                     await self._attempts.run(turn, work)
                     entry.turn = None
                     self._report(turn)
+                del turn
+                task.context = variables  # while it waits it holds nothing of the turn that is over
         finally:
             if task.context is not variables:
                 await _enter(variables)

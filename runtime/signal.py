@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 
 class Signal:
@@ -29,6 +29,24 @@ class Signal:
 
         self._tasks = (*self._tasks, task)
         await wait_task_rescheduled(abort)
+
+    async def wait_through(self, on_cancelled: Callable[[], None]) -> None:
+        """Until the next `fire`, even if cancelled; then `on_cancelled` is called in the step of the cancellation.
+
+        Raises Cancelled after the `fire`: a task that must wait on is woken once, not twice.
+        """
+        raise_cancelled: RaiseCancelT | None = None
+
+        def abort(raise_cancel: RaiseCancelT) -> Abort:
+            nonlocal raise_cancelled
+            raise_cancelled = raise_cancel
+            on_cancelled()
+            return Abort.FAILED
+
+        self._tasks = (*self._tasks, current_task())
+        await wait_task_rescheduled(abort)
+        if raise_cancelled is not None:
+            raise_cancelled()
 
     def fire(self) -> None:
         """Wakes all that wait."""

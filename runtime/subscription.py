@@ -44,6 +44,7 @@ class Subscription(Generic[T]):
     ) -> None:
         self._items: deque[T] = deque()
         self._dropped = 0
+        self._minors = 0
         self._in_a_row = 0
         self._woken = -math.inf
         self._capacity = capacity
@@ -57,6 +58,8 @@ class Subscription(Generic[T]):
         if len(self._items) >= self._capacity:
             self._drop_one()
         self._items.append(item)
+        if self._minor is not None and isinstance(item, self._minor):
+            self._minors += 1
         if self._reader is not None:
             self._wake()
 
@@ -82,7 +85,10 @@ class Subscription(Generic[T]):
         if self._dropped and self._gap is not None:
             count, self._dropped = self._dropped, 0
             return self._gap(count)
-        return self._items.popleft()
+        item = self._items.popleft()
+        if self._minor is not None and isinstance(item, self._minor):
+            self._minors -= 1
+        return item
 
     async def _wait(self) -> None:
         if trio.current_time() < self._woken + LINGER:
@@ -99,10 +105,11 @@ class Subscription(Generic[T]):
 
     def _drop_one(self) -> None:
         self._dropped += 1
-        if self._minor is not None:
+        if self._minors and self._minor is not None:
             for number, item in enumerate(self._items):
                 if isinstance(item, self._minor):
                     del self._items[number]
+                    self._minors -= 1
                     return
         self._items.popleft()
 

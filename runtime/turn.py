@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Literal
@@ -225,9 +225,9 @@ class Turn:
         """Lets whoever waits for it look again."""
         self._over.fire()
 
-    async def wait(self) -> None:
-        """Until it is over, or `wake` is called. Always a checkpoint. Cancelled: nothing happens to it."""
-        await self._over.wait()
+    async def wait_through(self, on_cancelled: Callable[[], None]) -> None:
+        """Until it is over, or `wake` is called. Cancelled: calls this at once, waits on, and raises only then."""
+        await self._over.wait_through(on_cancelled)
 
     async def wait_ended(self) -> None:
         """Until it, and what it was handed on to, is over; no checkpoint if so. Cancelled: nothing happens to it."""

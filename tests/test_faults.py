@@ -39,7 +39,11 @@ def no_join(patch: Patch) -> None:
     async def abandon(self: Router, turn: Turn) -> None:
         self.recall(turn)
 
+    async def wait(self: Turn, on_cancelled: Callable[[], None]) -> None:
+        await self._over.wait()
+
     patch.setattr(Router, "_abandon", abandon)
+    patch.setattr(Turn, "wait_through", wait)
 
 
 def scope_used_again(patch: Patch) -> None:

@@ -20,7 +20,7 @@ LAYERS = {
     1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
           dead_letters request receipt turn answer gate scripted_model""",
     2: "directory waits",
-    3: "router",
+    3: "routes router",
     4: "tool step call above attempt_view context actor",
     5: "reach aim intervention memory attempt receive_loop lifetime",
     6: "line queued background roster facilities supervisor",
