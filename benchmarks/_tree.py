@@ -18,11 +18,12 @@ import trio
 from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, TextDelta
 from callboard.runtime.context import TurnContext
+from callboard.runtime.limits import Limits
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 
-OPTIONS = ConversationOptions()
+OPTIONS = ConversationOptions(limits=Limits())
 """Of every conversation that is measured, in `interrupt` and in `idle`."""
 
 
