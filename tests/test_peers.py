@@ -261,7 +261,7 @@ def test_a_trial_counts_what_is_left_of_a_run_and_not_what_came_before_or_after(
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         trial.over("ended", [QUESTION, piece(2)], {"goes on": lambda: True, "has ended": lambda: False})
         threads[2].start()
-        trial.report("callboard", ANSWER)
+        trial.report("trio", ANSWER)
         child.communicate(b"\n")
     go_on.set()
     line = json.loads(capsys.readouterr().out)
