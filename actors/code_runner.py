@@ -1,14 +1,13 @@
-"""Code runner: Python code in a fresh process of its own, which is gone with all its group when the call returns.
+"""Code runner: Python code in a fresh process of its own, which is gone with all that it started when the call returns.
 
-POSIX only. This is no sandbox: the code may do what the host's user may. The rule to know: no process of the
-code's group outlives the call, however it ends; only one that moves to a session of its own escapes.
+POSIX only. This is no sandbox: the code may do what the host's user may. The rule to know: what the code has started
+does not outlive the call, however it ends, as far as `process_group` can find it: a daemon escapes.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import trio
 
+from callboard.runtime.ladder import end_process, wait_ended
 from callboard.runtime.nursery import open_nursery
 
 # utf8: the output is UTF-8 in any locale. u: output comes as it is printed, and in order. s: no packages of the
@@ -55,22 +55,6 @@ class CodeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopLadder:
-    """How code is stopped: how many seconds each signal is given before the next."""
-
-    interrupt: float = 2.0
-    """After SIGINT, a KeyboardInterrupt in the code. A host that ignores SIGINT itself makes its code ignore it."""
-    terminate: float = 2.0
-    """After SIGTERM."""
-    kill: float = 2.0
-    """After SIGKILL; a process that is still there is stuck in the kernel."""
-
-    def __post_init__(self) -> None:
-        for name in ("interrupt", "terminate", "kill"):
-            _check_seconds(name, getattr(self, name))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What a run of code may take, and what it sees."""
 
@@ -80,10 +64,13 @@ class RunOptions:
     """Characters of output that are kept."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What the code sees besides PATH, LD_LIBRARY_PATH and TZ of the host's environment."""
-    stop: StopLadder = field(default_factory=StopLadder)
+    ladder: float = 2.0
+    """Seconds that SIGINT and then SIGTERM are given before the next signal, the last being SIGKILL. SIGINT is a
+    KeyboardInterrupt in the code; a host that ignores SIGINT itself makes its code ignore it."""
 
     def __post_init__(self) -> None:
-        _check_seconds("timeout", self.timeout)
+        for name in ("timeout", "ladder"):
+            _check_seconds(name, getattr(self, name))
 
 
 async def run_code(
@@ -93,8 +80,8 @@ async def run_code(
 
     `on_output` is called with output as it comes, `most_output` characters in all.
 
-    Cancelled or after `timeout` seconds, the code's process group climbs the ladder `stop`, shielded; `on_output`
-    gets what it prints meanwhile. What is left in the group when the code has ended is killed in any case.
+    Cancelled or after `timeout` seconds, the code is ended by `end_process`, shielded; `on_output` gets what it prints
+    meanwhile. What it has started and left is killed in any case.
 
     Raises ValueError for code that is not UTF-8, and OSError if there is no such folder, both before anything has
     started; TimeoutError if the process outlives SIGKILL. An error of `on_output` stops the code and comes out.
@@ -108,7 +95,7 @@ async def run_code(
     async with open_nursery() as nursery:
         nursery.start_soon(output.read, process.stdout, reading)
         try:
-            timed_out = await _finish(process, options.timeout, options.stop)
+            timed_out = await _finish(process, options)
         finally:
             reading.deadline = trio.current_time() + _LAST_OUTPUT
     return CodeResult(output.text(), await process.wait(), timed_out)
@@ -176,50 +163,13 @@ async def _start(file: Path, environment: Mapping[str, str]) -> trio.Process:
     )
 
 
-async def _finish(process: trio.Process, timeout: float, stop: StopLadder) -> bool:  # noqa: ASYNC109 (as above)
-    """Whether it took too long. However it is left, the group is dead and the process reaped."""
+async def _finish(process: trio.Process, options: RunOptions) -> bool:
+    """Whether it took too long. However it is left, what it started is dead and the process reaped."""
     ended = False
     try:
-        with trio.move_on_after(timeout):
-            await _wait_ended(process)
+        with trio.move_on_after(options.timeout):
+            await wait_ended(process)
             ended = True
     finally:
-        # The limit is the ladder's: once it has been climbed the process has ended, and is reaped at once.
-        with trio.CancelScope(shield=True):
-            if not ended:
-                await _stop(process, stop)
-            _signal_group(process, signal.SIGKILL)
-            await process.wait()
+        await end_process(process, ladder=options.ladder)  # shields itself, and has limits
     return not ended
-
-
-async def _stop(process: trio.Process, stop: StopLadder) -> None:
-    rungs = ((signal.SIGINT, stop.interrupt), (signal.SIGTERM, stop.terminate), (signal.SIGKILL, stop.kill))
-    for number, seconds in rungs:
-        _signal_group(process, number)
-        with trio.move_on_after(seconds):
-            await _wait_ended(process)
-            return
-    raise TimeoutError(f"process {process.pid} is still there {stop.kill} s after SIGKILL")
-
-
-def _signal_group(process: trio.Process, number: signal.Signals) -> None:
-    # macOS says PermissionError for a group of zombies.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-async def _wait_ended(process: trio.Process) -> None:
-    """Returns when the process has ended, not yet reaped where there are pidfds.
-
-    Until it is reaped its number cannot pass to a stranger, so its group can be signalled.
-    """
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        await process.wait()
-        return
-    try:
-        await trio.lowlevel.wait_readable(descriptor)
-    finally:
-        os.close(descriptor)

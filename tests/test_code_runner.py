@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from callboard.actors.code_runner import CodeResult, RunOptions, StopLadder, run_code
+from callboard.actors.code_runner import CodeResult, RunOptions, run_code
 from callboard.runtime.nursery import open_nursery
 
 Cues: TypeAlias = Mapping[str, Callable[[], object]]
@@ -208,8 +208,8 @@ async def test_what_cannot_be_run_starts_nothing(tmp_path: Path, code: str, seco
 
 
 def test_a_ladder_takes_no_seconds_below_0() -> None:
-    with pytest.raises(ValueError, match="terminate is a number of seconds"):
-        StopLadder(terminate=float("nan"))
+    with pytest.raises(ValueError, match="ladder is a number of seconds"):
+        RunOptions(ladder=float("nan"))
 
 
 async def test_two_may_run_in_one_folder(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_what_refuses_a_signal_gets_the_next(
 
 async def test_the_limits_of_the_ladder_are_kept(tmp_path: Path, clock: MockClock) -> None:
     heard = Heard({"\n": partial(clock.jump, 5)})
-    result = await run(DEAF, tmp_path, heard, timeout=5, stop=StopLadder(interrupt=0.05, terminate=0.05))
+    result = await run(DEAF, tmp_path, heard, timeout=5, ladder=0.05)
     assert result.exit_code == -9
 
 
@@ -323,8 +323,9 @@ async def test_a_process_that_outlives_sigkill_is_an_error(tmp_path: Path, monke
 
     monkeypatch.setattr(trio.lowlevel, "open_process", keep)
     monkeypatch.setattr(os, "killpg", lambda pid, number: None)
+    monkeypatch.setattr("callboard.runtime.ladder._KILLED", 0.01)
     with pytest.raises(TimeoutError, match=r"process \d+ is still there 0.01 s after SIGKILL"):
-        await run(BUSY, tmp_path, timeout=0, stop=StopLadder(interrupt=0.01, terminate=0.01, kill=0.01))
+        await run(BUSY, tmp_path, timeout=0, ladder=0.01)
     started[0].kill()
     await started[0].wait()
 
