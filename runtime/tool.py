@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
 import pydantic
 import trio
+
+from .straggler import run_reported
+from .thread_call import ThreadCall
+from .worker_process import WorkerCall, check_portable
 
 Report = Callable[[str], None]
 REPORT = "report"
@@ -19,11 +24,16 @@ REPORT = "report"
 
 
 class Tool:
-    """A function with a name, a description, the JSON schema of its arguments, and a time limit.
+    """A function with a name, a description, the JSON schema of its arguments, and how a call of it is ended.
 
-    All arguments are passed by name. An async function is cancelled where it waits. A sync one runs in a thread, which
-    nothing can stop: an interruption waits for it, so it should be short. A function with a parameter `report` calls
-    it with text as it goes.
+    All arguments are passed by name. A function with a parameter `report` calls it with text as it goes.
+
+    - An async function is cancelled where it waits.
+    - A sync one runs in a thread, which nothing can stop: it has some seconds and is left behind then. It may ask
+      `trio.from_thread.check_cancelled()`. What it reports after that reaches nothing; what it still does is done.
+    - A sync one with `in_process=True` runs in a process of its own, with all that it starts, and is killed at once.
+      It and its arguments must be picklable, and in a module that can be imported; else the constructor raises
+      TypeError. A call costs the start of a Python interpreter. What it prints goes to stderr.
     """
 
     def __init__(
@@ -35,6 +45,7 @@ class Tool:
         timeout: float | None = None,
         interruptible: bool = True,
         grace: float | None = None,
+        in_process: bool = False,
     ) -> None:
         self.function = function
         self.name = name or function.__name__
@@ -42,9 +53,16 @@ class Tool:
         self.timeout = timeout
         """Seconds that a call may take; None for no limit of its own."""
         self.interruptible = interruptible
-        """Whether an interruption cancels it; else it is finished first."""
+        """Whether an interruption cuts a call; if not, the call is finished first, within `grace`."""
         self.grace = grace
-        """Seconds that it may go on after an interruption; None for the conversation's."""
+        """Seconds that a call which is not interruptible has from the interruption on; None for the conversation's."""
+        self.in_process = in_process
+        """Whether a call runs in a process of its own."""
+        self._is_async = inspect.iscoroutinefunction(function)
+        if in_process and self._is_async:
+            raise TypeError(f"tool {self.name}: an async function cannot run in a process of its own")
+        if in_process:
+            check_portable(function)
         parameters = inspect.signature(function).parameters
         self._reports = REPORT in parameters
         self._arguments = _model(self.name, function, parameters)
@@ -63,21 +81,70 @@ class Tool:
             raise ValueError(_describe(error)) from None
         return {name: getattr(checked, name) for name in type(checked).model_fields}
 
-    async def run(self, arguments: Mapping[str, Any], report: Report) -> Any:
-        """What the function returns. Raises what it raises, ValueError for wrong arguments, trio.TooSlowError."""
+    async def run(
+        self,
+        arguments: Mapping[str, Any],
+        report: Report,
+        *,
+        ladder: float = 2.0,
+        on_abandoned: Callable[[str], None] | None = None,
+        on_late: Callable[[object], None] | None = None,
+    ) -> Any:
+        """What the function returns. Raises what it raises, ValueError for wrong arguments, trio.TooSlowError.
+
+        Cancelled, or after `timeout` seconds, the call ends as the class says. A thread that does not end within
+        `ladder` seconds is left behind: `on_abandoned` is told what, Cancelled goes on, and `on_late` gets what the
+        thread returns or raises, if it does while the trio run lives. An async function that does not end within
+        `ladder` seconds is told to `on_abandoned` too, and waited for. Neither callback may raise. What has finished
+        when the cancellation arrives, or a thread within `ladder` seconds, stands.
+        """
         checked = self.check(arguments)
-        with trio.fail_after(self.timeout if self.timeout is not None else float("inf")):
-            if inspect.iscoroutinefunction(self.function):
-                return await self.function(**checked, **({REPORT: report} if self._reports else {}))
-            call = partial(self.function, **checked, **({REPORT: _from_thread(report)} if self._reports else {}))
-            return await trio.to_thread.run_sync(call)
+        call = self._call(checked, report, _End(self.name, ladder, on_abandoned, on_late))
+        if self.timeout is None:
+            return await call
+        with trio.fail_after(self.timeout):
+            return await call
+
+    async def _call(self, arguments: dict[str, Any], report: Report, end: _End) -> Any:
+        if self.in_process:
+            return await WorkerCall(self.function, arguments, REPORT if self._reports else None).run(report)
+        if not self._is_async:
+            thread = ThreadCall(end.on_late)
+            if self._reports:
+                arguments[REPORT] = partial(thread.report, report)
+            return await thread.run(
+                partial(self.function, **arguments), ladder=end.ladder, on_abandoned=end.left_behind
+            )
+        if self._reports:
+            arguments[REPORT] = report
+        if end.on_abandoned is None:
+            return await self.function(**arguments)
+        return await run_reported(partial(self.function, **arguments), after=end.ladder, report=end.goes_on)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 
 
-def _from_thread(report: Report) -> Report:
-    return lambda text: trio.from_thread.run_sync(report, text)
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a call ends that is cancelled."""
+
+    tool: str
+    ladder: float
+    on_abandoned: Callable[[str], None] | None
+    on_late: Callable[[object], None] | None
+
+    def left_behind(self) -> None:
+        self._tell("a thread that did not end within {} s: it is left behind")
+
+    def goes_on(self) -> None:
+        self._tell(
+            "an async function that swallows its cancellation, or cleans up for more than {} s: it is waited for"
+        )
+
+    def _tell(self, what: str) -> None:
+        if self.on_abandoned is not None:
+            self.on_abandoned(f"{self.tool}: {what.format(format(self.ladder, 'g'))}")
 
 
 def _model(name: str, function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Any:
