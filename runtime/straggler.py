@@ -1,92 +1,81 @@
-"""Straggler: an async call that was cancelled and does not end. Nothing in the process can stop it, so it is reported.
+"""Straggler: async work that was cancelled and does not end. Nothing in the process can stop it, so it is reported.
 
-The rule to know: a call that is not cancelled starts no task. trio has no call back for a cancelled scope: a scope
-tells the tasks that are in it. So a listener stands among those, under the private names of trio that `HEARD` looks
-for. In a trio without them calls run all the same, and only the report is missing.
+The rule to know: work that is not cancelled costs no task and no scope. trio has no callback for a cancelled scope: a
+scope tells the tasks that are in it. So a watch stands among those, under the private names of trio that `HEARD` looks
+for. In a trio without them work goes on all the same, and only the report is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 
-Result = TypeVar("Result")
-
-HEARD = hasattr(trio.lowlevel.Task, "_attempt_delivery_of_any_pending_cancel")
+HEARD = hasattr(trio.lowlevel.Task, "_attempt_delivery_of_any_pending_cancel") and hasattr(
+    trio.lowlevel.Task, "_cancel_status"
+)
 """Whether this trio tells tasks that they are cancelled in the way that is known here."""
 
 
-async def run_reported(call: Callable[[], Awaitable[Result]], *, after: float, report: Callable[[], None]) -> Result:
-    """What the call returns. Raises what it raises.
+class StragglerWatch:
+    """A block, and who is told if it goes on for `after` seconds after the scope around it was cancelled.
 
-    Cancelled: the call is, where it waits. If it has not ended `after` seconds later, `report` is called once, in the
-    caller's context variables, and it is waited for as before. An error of `report` comes out beside the call's own.
+    Then `report` is called, once, in the context variables in which the block was entered, and the block goes on. It
+    must not raise: its error would end the nursery that the caller's task is in. In that nursery stands the one task
+    that is started when the block is cancelled and does not end at once; it ends with the block. The nursery cannot
+    close before, since the caller's task is in it. A scope inside the block is none of the watch's.
     """
-    failure: Exception | None = None
-    async with trio.open_nursery() as nursery:
-        listener = _Listener(nursery, after, report)
-        listener.listen()
-        try:
-            result = await call()
-        except Exception as error:  # raised below: the nursery would make a group of it
-            failure = error
-        finally:
-            listener.close()
-    if failure is None:
-        return result
-    try:
-        raise failure
-    finally:
-        del failure  # its traceback holds this frame
 
+    __slots__ = ("_after", "_deadline", "_left", "_report", "_status", "_task", "_variables", "_waiting")
 
-class _Listener:
-    """Stands among the tasks of a nursery's scope, hears that it was cancelled, and only then starts a task in it."""
-
-    __slots__ = ("_after", "_closed", "_deadline", "_nursery", "_report", "_tasks", "_variables", "_waiting")
-
-    def __init__(self, nursery: trio.Nursery, after: float, report: Callable[[], None]) -> None:
-        self._nursery = nursery
+    def __init__(self, after: float, report: Callable[[], None]) -> None:
         self._after = after
         self._report = report
-        self._variables = copy_context()
         self._deadline: float | None = None
         self._waiting: trio.CancelScope | None = None
-        self._closed = False
-        self._tasks: Any = set()
+        self._left = False
+        self._status: Any = None
 
-    def listen(self) -> None:
-        status: Any = getattr(self._nursery.cancel_scope, "_cancel_status", None)
-        if not HEARD or status is None:
-            return
-        self._tasks = status._tasks
-        self._tasks.add(self)
-        if status.effectively_cancelled:
-            self._attempt_delivery_of_any_pending_cancel()
+    def __enter__(self) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._variables = copy_context()
+        if HEARD:
+            self._activate_cancel_status(self._task._cancel_status)
 
-    def close(self) -> None:
-        self._closed = True
-        self._tasks.discard(self)
+    def __exit__(self, *_: object) -> None:
+        self._left = True
+        self._activate_cancel_status(None)
         if self._waiting is not None:
-            self._waiting.cancel(reason="the call has ended")
+            self._waiting.cancel(reason="the block has ended")
+
+    def _activate_cancel_status(self, status: Any) -> None:
+        """Called by trio, too, for the tasks that `nursery.start` hands over to another scope."""
+        if self._status is not None:
+            self._status._tasks.discard(self)
+        self._status = status
+        if status is not None:
+            status._tasks.add(self)
+            if status.effectively_cancelled:
+                self._attempt_delivery_of_any_pending_cancel()
 
     def _attempt_delivery_of_any_pending_cancel(self) -> None:
-        """Called by trio when the scope is cancelled, in the middle of telling its tasks: none may be added now."""
+        """Called by trio while it tells the tasks of a scope that it was cancelled: it can take no new one now."""
         if self._deadline is None:
             self._deadline = trio.current_time() + self._after
             trio.lowlevel.current_trio_token().run_sync_soon(self._start)
 
     def _start(self) -> None:
-        if not self._closed:
-            self._variables.run(self._nursery.start_soon, self._wait)
+        if not self._left:
+            nursery = self._task.parent_nursery
+            assert nursery is not None  # only trio's own first task has none
+            self._variables.run(nursery.start_soon, self._wait)
 
     async def _wait(self) -> None:
         assert self._deadline is not None
         with trio.CancelScope(shield=True, deadline=self._deadline) as self._waiting:
-            if not self._closed:
+            if not self._left:
                 await trio.sleep_forever()
-        if not self._closed:
+        if not self._left:
             self._report()

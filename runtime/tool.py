@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import pydantic
 import trio
 
-from .straggler import run_reported
+from .straggler import StragglerWatch
 from .thread_call import ThreadCall
 from .worker_process import WorkerCall, check_portable
 
@@ -117,9 +117,8 @@ class Tool:
             )
         if self._reports:
             arguments[REPORT] = report
-        if end.on_abandoned is None:
+        with StragglerWatch(end.ladder, end.goes_on):
             return await self.function(**arguments)
-        return await run_reported(partial(self.function, **arguments), after=end.ladder, report=end.goes_on)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"

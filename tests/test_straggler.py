@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
+from typing import TypeVar
 
 import pytest
 import trio
@@ -10,8 +11,9 @@ from trio.testing import MockClock
 
 from callboard.runtime import straggler
 from callboard.runtime.nursery import open_nursery
-from callboard.runtime.straggler import run_reported
+from callboard.runtime.straggler import StragglerWatch
 
+Result = TypeVar("Result")
 name: ContextVar[str] = ContextVar("name", default="none")
 
 
@@ -49,6 +51,11 @@ async def swallow_in_nursery(seconds: float) -> str:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(swallow, seconds)
     return "ended"
+
+
+async def run_reported(call: Callable[[], Awaitable[Result]], *, after: float, report: Callable[[], None]) -> Result:
+    with StragglerWatch(after, report):
+        return await call()
 
 
 async def add_one(number: int) -> int:
@@ -123,13 +130,50 @@ async def test_an_error_comes_out_as_itself_with_what_it_came_from() -> None:
     assert isinstance(failed.value.__context__, trio.Cancelled)
 
 
-async def test_an_error_of_the_report_comes_out(autojump_clock: MockClock) -> None:
+async def test_an_error_of_the_report_ends_the_nursery_of_the_task(autojump_clock: MockClock) -> None:
     def refuse() -> None:
         raise KeyError("no")
 
-    with trio.move_on_after(1), pytest.raises(ExceptionGroup) as failed:
-        await run_reported(partial(swallow, 9), after=2, report=refuse)
-    assert failed.group_contains(KeyError)
+    with pytest.raises(KeyError, match="no"):
+        async with open_nursery() as nursery:
+            nursery.start_soon(partial(run_reported, partial(swallow, 9), after=2, report=refuse))
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_scope_inside_the_block_is_none_of_the_watchs(autojump_clock: MockClock) -> None:
+    reports = Reports()
+    with StragglerWatch(2, reports):
+        with trio.move_on_after(1):
+            await trio.sleep_forever()
+        await trio.sleep(9)
+    assert reports.all == []
+
+
+async def test_a_block_that_is_handed_over_to_another_nursery_is_watched_there(autojump_clock: MockClock) -> None:
+    reports = Reports()
+
+    async def begin(task_status: trio.TaskStatus[None]) -> None:
+        with StragglerWatch(2, reports):
+            task_status.started()
+            await swallow(9)
+
+    async with open_nursery() as nursery:
+        await nursery.start(begin)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert len(reports.all) == 1
+
+
+async def test_a_block_in_the_main_task_of_a_run_is_watched_too(autojump_clock: MockClock) -> None:
+    reports = Reports()
+
+    async def main() -> None:
+        with trio.move_on_after(1):
+            await run_reported(partial(swallow, 9), after=2, report=reports)
+
+    await trio.to_thread.run_sync(partial(trio.run, main, clock=MockClock(autojump_threshold=0)))
+    assert len(reports.all) == 1
 
 
 async def test_the_clean_up_of_many_that_are_cancelled_together_is_reported_for_each(
