@@ -30,6 +30,7 @@ class ThreadCall:
         self._result: Any = None
         self._error: BaseException | None = None
         self._ended = trio.Event()
+        self._late = False
         self._abandoned = False
 
     async def run(
@@ -37,9 +38,10 @@ class ThreadCall:
     ) -> Any:
         """What the function returns. Raises what it raises.
 
-        Cancelled: the thread has `ladder` seconds, shielded; what it returns or raises by then stands. After that it is
-        abandoned: `on_abandoned` is called and Cancelled goes on. If it ends later, while the trio run lives, `on_late`
-        gets what it returned or raised, in trio's thread and the caller's context variables. Neither may raise.
+        Cancelled: what has finished stands. Else the thread has `ladder` seconds, shielded, and Cancelled goes on when
+        it ends; if it does not, it is abandoned, and `on_abandoned` called. Whenever it ends after the cancellation,
+        `on_late` gets what it returned or raised, in trio's thread and the caller's context variables; not what ended
+        because it asked `trio.from_thread.check_cancelled`, and nothing once the trio run is over. Neither may raise.
         """
         try:
             return await trio.to_thread.run_sync(
@@ -51,14 +53,14 @@ class ThreadCall:
         except trio.Cancelled:
             if not self._started:
                 raise
+            if self._finished:
+                return self._unwrap()
+            self._late = True
             with trio.CancelScope(shield=True, relative_deadline=ladder):
                 await self._ended.wait()
-            if not self._finished:
-                self._leave(on_abandoned)
-                raise
-            if isinstance(self._error, trio.Cancelled):  # it asked trio.from_thread.check_cancelled
-                raise
-            return self._unwrap()
+            if not self._ended.is_set():
+                self._abandon(on_abandoned)
+            raise
 
     def report(self, report: Callable[[str], None], text: str) -> None:
         """Called in the thread: `report(text)` in trio's. Nothing happens once the call was left behind."""
@@ -75,7 +77,7 @@ class ThreadCall:
         self._ended.set()
         if not self._abandoned:
             _all_places().release_on_behalf_of(self)
-        elif self._on_late is not None:
+        if self._late and self._on_late is not None and not isinstance(self._error, trio.Cancelled):
             self._variables.run(self._on_late, self._result if self._error is None else self._error)
 
     def _work(self, function: Callable[[], Any]) -> Any:
@@ -98,7 +100,7 @@ class ThreadCall:
         finally:
             del error  # its traceback holds this frame
 
-    def _leave(self, on_abandoned: Callable[[], None] | None) -> None:
+    def _abandon(self, on_abandoned: Callable[[], None] | None) -> None:
         self._abandoned = True
         _all_places().release_on_behalf_of(self)
         if on_abandoned is not None:

@@ -92,11 +92,10 @@ class Tool:
     ) -> Any:
         """What the function returns. Raises what it raises, ValueError for wrong arguments, trio.TooSlowError.
 
-        Cancelled, or after `timeout` seconds, the call ends as the class says. A thread that does not end within
-        `ladder` seconds is left behind: `on_abandoned` is told what, Cancelled goes on, and `on_late` gets what the
-        thread returns or raises, if it does while the trio run lives. An async function that does not end within
-        `ladder` seconds is told to `on_abandoned` too, and waited for. Neither callback may raise. What has finished
-        when the cancellation arrives, or a thread within `ladder` seconds, stands.
+        Cancelled, or after `timeout` seconds, the call ends as the class says; what has finished by then stands. A
+        thread that does not end within `ladder` seconds is left behind: `on_abandoned` is told what, and Cancelled goes
+        on. Whenever it ends, `on_late` gets what it returns or raises, if the trio run still lives. An async function
+        that does not end within `ladder` seconds is told to `on_abandoned` too, and waited for. Neither may raise.
         """
         checked = self.check(arguments)
         call = self._call(checked, report, _End(self.name, ladder, on_abandoned, on_late))

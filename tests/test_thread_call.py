@@ -28,8 +28,7 @@ class Late:
 
     async def come(self) -> object:
         """What came, and in whose context variables."""
-        with trio.fail_after(20):
-            return await self._receive.receive()
+        return await self._receive.receive()
 
     @property
     def count(self) -> int:
@@ -64,9 +63,12 @@ async def cancel(
     call: ThreadCall,
     ladder: float = 0,
     on_abandoned: Callable[[], None] | None = None,
-    then: Callable[[], object] = lambda: None,
+    then: tuple[Callable[[], object], ...] = (),
 ) -> list[object]:
-    """The result of a call that is cancelled once its thread runs, if it has one. `then` is called after that."""
+    """The result of a call that is cancelled once its thread runs, if it has one.
+
+    The first of `then` is called in the step of the cancellation, the next when all tasks wait again.
+    """
     results: list[object] = []
     runs = trio.Event()
 
@@ -81,8 +83,15 @@ async def cancel(
         nursery.start_soon(run)
         await runs.wait()
         nursery.cancel_scope.cancel()
-        then()
+        for do in then:
+            do()
+            with trio.CancelScope(shield=True):
+                await wait_all_tasks_blocked()
     return results
+
+
+def nothing() -> None:
+    """Does nothing."""
 
 
 async def test_it_returns_or_raises_what_the_function_does() -> None:
@@ -91,14 +100,14 @@ async def test_it_returns_or_raises_what_the_function_does() -> None:
         await ThreadCall().run(lambda: 1 / 0, ladder=1)
 
 
-async def test_a_thread_that_ends_within_the_ladder_has_finished(gate: Gate) -> None:
-    assert await cancel(gate.pass_through, ThreadCall(), ladder=20, then=gate.open) == ["through"]
-
-
-async def test_its_error_within_the_ladder_stands_too(gate: Gate) -> None:
-    with pytest.raises(KeyError) as failed:
-        await cancel(partial(gate.pass_through, KeyError()), ThreadCall(), ladder=20, then=gate.open)
-    assert isinstance(failed.value.__context__, trio.Cancelled)
+async def test_a_thread_that_ends_within_the_ladder_comes_late_and_is_not_left_behind(gate: Gate) -> None:
+    late, left = Late(), list[bool]()
+    name.set("caller")
+    call = ThreadCall(late)
+    assert await cancel(gate.pass_through, call, 20, lambda: left.append(True), then=(nothing, gate.open)) == []
+    assert late.count == 1
+    assert await late.come() == ("through", "caller")
+    assert not left
 
 
 async def test_a_result_that_is_there_at_the_tick_of_the_cancellation_stands() -> None:
@@ -108,17 +117,28 @@ async def test_a_result_that_is_there_at_the_tick_of_the_cancellation_stands() -
         while not call._finished:
             time.sleep(0)
 
-    assert await cancel(lambda: "there", call, then=wait_finished) == ["there"]
+    assert await cancel(lambda: "there", call, then=(wait_finished,)) == ["there"]
 
 
-async def test_a_thread_that_asks_whether_it_is_cancelled_ends_within_the_ladder() -> None:
+async def test_an_error_that_is_there_at_the_tick_of_the_cancellation_stands_too() -> None:
+    call = ThreadCall()
+
+    def wait_finished() -> None:
+        while not call._finished:
+            time.sleep(0)
+
+    with pytest.raises(ZeroDivisionError):
+        await cancel(lambda: 1 / 0, call, then=(wait_finished,))
+
+
+async def test_a_thread_that_asks_whether_it_is_cancelled_ends_within_the_ladder_with_nothing() -> None:
     def ask() -> None:
         while True:
             trio.from_thread.check_cancelled()
 
-    left: list[bool] = []
-    assert await cancel(ask, ThreadCall(), ladder=20, on_abandoned=lambda: left.append(True)) == []
-    assert not left
+    late, left = Late(), list[bool]()
+    assert await cancel(ask, ThreadCall(late), 20, lambda: left.append(True)) == []
+    assert not left and late.count == 0
 
 
 async def test_a_thread_that_does_not_end_is_left_behind_and_what_it_returns_comes_late(gate: Gate) -> None:
@@ -179,7 +199,7 @@ async def test_within_the_ladder_it_may_still_report(gate: Gate) -> None:
         call.report(said.append, "on my way")
 
     call = ThreadCall()
-    await cancel(work, call, ladder=20, then=gate.open)
+    await cancel(work, call, ladder=20, then=(nothing, gate.open))
     assert said == ["on my way"]
 
 
