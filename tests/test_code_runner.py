@@ -280,6 +280,13 @@ async def test_cancelled_its_children_end_too(tmp_path: Path, end: str) -> None:
     await wait_gone(pid)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="found through /proc")
+async def test_cancelled_a_child_that_left_the_group_ends_too(tmp_path: Path) -> None:
+    code = PARENT.replace("stdout=subprocess.PIPE)", "stdout=subprocess.PIPE, start_new_session=True)")
+    _, pid = await cancel_when_ready(code + "time.sleep(60)", tmp_path)
+    await wait_gone(pid)
+
+
 @pytest.mark.parametrize("end", ["", "1 / 0"])
 async def test_children_left_in_the_background_are_killed(tmp_path: Path, end: str) -> None:
     result = await run(PARENT + end, tmp_path)

@@ -1,7 +1,7 @@
 """Hostile tools: whatever a tool does when it is cancelled, the answer comes with the user's words, in the time stated.
 
 Time is virtual unless a test says otherwise: 0 seconds are the steps of the tasks and nothing else. Afterwards no task,
-process or descriptor is there that was not there before.
+thread at work, process or descriptor is there that was not there before.
 """
 
 import gc
@@ -105,14 +105,16 @@ async def interrupt(caller: Caller, when: Callable[[], Awaitable[None]] = a_seco
     return Outcome(seconds, stopped, notes)
 
 
-def alive() -> tuple[int, list[str], list[str]]:
-    """The tasks of this run, the children of this process, and its descriptors."""
+def alive() -> tuple[object, ...]:
+    """The tasks of this run, the threads at work, the children of this process, and its descriptors."""
     tasks = trio.lowlevel.current_statistics().tasks_living
+    # trio keeps threads for the next call for a while, under this name.
+    threads = [thread.name for thread in threading.enumerate() if not thread.name.startswith("Trio thread")]
     if sys.platform != "linux":
-        return tasks, [], []
+        return tasks, threads
     stats = {name: _stat(name) for name in os.listdir("/proc") if name.isdecimal()}
     children = sorted(name for name, parent in stats.items() if parent == str(os.getpid()))
-    return tasks, children, sorted(os.listdir("/proc/self/fd"))
+    return tasks, threads, children, sorted(os.listdir("/proc/self/fd"))
 
 
 def _stat(pid: str) -> str | None:

@@ -17,6 +17,11 @@ from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.tool import Report, Tool
 
+from . import work_to_stop as work
+from .test_thread_call import Gate, gate
+
+__all__ = ["gate"]
+
 
 async def search(query: str, limit: int = 3) -> list[str]:
     """Finds pages."""
@@ -125,6 +130,74 @@ async def test_a_call_that_takes_too_long_fails_with_its_progress(autojump_clock
         with pytest.raises(RoleFailed):
             await conversation.send("q")
     assert calls(conversation)[1] == {"outcome": "failed", "error": "TooSlowError", "progress": "page 0;page 1;"}
+
+
+async def run_tool(tool: Tool, **arguments: Any) -> tuple[Any, list[object]]:
+    """What a call returns or raises, and all that it says beside, in order."""
+    said: list[object] = []
+    try:
+        result = await tool.run(arguments, said.append, ladder=2, on_abandoned=said.append, on_late=said.append)
+    except Exception as error:
+        return type(error), said
+    return result, said
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+async def test_a_sync_function_reports_and_returns_from_a_thread_and_from_a_process(in_process: bool) -> None:
+    tool = Tool(work.tell, in_process=in_process)
+    assert list(tool.schema["properties"]) == ["words"]
+    assert await run_tool(tool, words=["one", "two"]) == (2, ["one", "two"])
+
+
+async def test_a_call_in_a_process_is_recorded_like_any_other() -> None:
+    async with open_conversation(Caller(Tool(work.double, in_process=True), {"number": "21"})) as conversation:
+        await conversation.send("q")
+    assert calls(conversation) == [{"arguments": {"number": "21"}}, {"outcome": "done", "result": 42}]
+
+
+async def test_an_async_function_that_outlives_its_time_limit_is_told_and_waited_for(autojump_clock: MockClock) -> None:
+    async def stubborn() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(9)
+        await trio.lowlevel.checkpoint()
+
+    started = trio.current_time()
+    result, said = await run_tool(Tool(stubborn, timeout=1))
+    assert (result, trio.current_time() - started) == (trio.TooSlowError, 9)
+    swallows = "swallows its cancellation, or cleans up for more than 2 s: it is waited for"
+    assert said == [f"stubborn: an async function that {swallows}"]
+
+
+async def test_a_thread_that_outlives_its_time_limit_is_told_and_left_behind(
+    autojump_clock: MockClock, gate: Gate
+) -> None:
+    def stubborn() -> str:
+        return gate.pass_through()
+
+    started = trio.current_time()
+    result, said = await run_tool(Tool(stubborn, timeout=1))
+    assert (result, trio.current_time() - started) == (trio.TooSlowError, 3)
+    assert said == ["stubborn: a thread that did not end within 2 s: it is left behind"]
+
+
+async def test_a_process_that_outlives_its_time_limit_is_killed() -> None:
+    result, said = await run_tool(Tool(work.swallow_for_ever, in_process=True, timeout=0.5))
+    assert result is trio.TooSlowError
+    assert all("ready" in str(one) for one in said)
+
+
+def test_how_a_call_ends_is_kept_with_the_tool() -> None:
+    plain, special = Tool(search), Tool(work.double, interruptible=False, grace=3, in_process=True)
+    assert (plain.interruptible, plain.grace, plain.in_process) == (True, None, False)
+    assert (special.interruptible, special.grace, special.in_process) == (False, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"), [(search, "tool search: an async function cannot run"), (lambda: None, "cannot be pickled")]
+)
+def test_a_function_that_cannot_run_in_a_process_is_refused(function: Callable[..., Any], fault: str) -> None:
+    with pytest.raises(TypeError, match=fault):
+        Tool(function, in_process=True)
 
 
 async def test_an_interrupted_call_keeps_its_progress_before_the_words(autojump_clock: MockClock) -> None:
