@@ -65,13 +65,18 @@ class Call:
         return shielded_block(self._turn, self._router, check_grace(grace if own is None else own))
 
     async def _running(self, arguments: Mapping[str, Any], ladder: float) -> Any:
-        tool = self._tool
-        return await tool.run(arguments, lambda text: self._draft().progress(tool.name, text, self._id))
+        return await self._tool.run(
+            arguments, self._report, ladder=ladder, on_abandoned=self._abandoned, on_late=self._late
+        )
+
+    def _report(self, text: str) -> None:
+        """Each report is a line of the progress."""
+        self._draft().progress(self._tool.name, text if text.endswith("\n") else f"{text}\n", self._id)
 
     def _end(self, detail: Mapping[str, Any]) -> None:
         tool, turn = self._tool, self._turn
         progress = self._draft().take_progress(tool.name, self._id)
-        kept = {"progress": progress} if progress and self._outcome != "done" else {}
+        kept = {"progress": progress.rstrip("\n")} if progress and self._outcome != "done" else {}
         state: State = "partial" if self._outcome == "interrupted" else "whole"
         self._note = self._record({"outcome": self._outcome, **detail, **kept}, state)
         if self._router.events.wanted:

@@ -129,7 +129,7 @@ async def test_a_call_that_takes_too_long_fails_with_its_progress(autojump_clock
     async with open_conversation(Caller(Tool(slow, timeout=1.5), {"pages": 9})) as conversation:
         with pytest.raises(RoleFailed):
             await conversation.send("q")
-    assert calls(conversation)[1] == {"outcome": "failed", "error": "TooSlowError", "progress": "page 0;page 1;"}
+    assert calls(conversation)[1] == {"outcome": "failed", "error": "TooSlowError", "progress": "page 0;\npage 1;"}
 
 
 async def run_tool(tool: Tool, **arguments: Any) -> tuple[Any, list[object]]:
@@ -208,7 +208,7 @@ async def test_an_interrupted_call_keeps_its_progress_before_the_words(autojump_
         await started.reply()
     assert calls(conversation) == [
         {"arguments": {"pages": 3}},
-        {"outcome": "interrupted", "progress": "page 0;page 1;"},
+        {"outcome": "interrupted", "progress": "page 0;\npage 1;"},
         {"arguments": {"pages": 3}},
         {"outcome": "done", "result": 3},
     ]
@@ -249,5 +249,5 @@ async def test_a_call_is_seen_in_events(autojump_clock: MockClock) -> None:
         await conversation.send("q")
     seen = [event async for event in events if isinstance(event, ToolBegan | ToolEnded | DraftGrew)]
     assert [type(event).__name__ for event in seen] == ["ToolBegan", "DraftGrew", "ToolEnded"]
-    assert isinstance(seen[1], DraftGrew) and (seen[1].type, seen[1].text) == ("slow", "page 0;")
+    assert isinstance(seen[1], DraftGrew) and (seen[1].type, seen[1].text) == ("slow", "page 0;\n")
     assert isinstance(seen[2], ToolEnded) and seen[2].outcome == "done"
