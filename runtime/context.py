@@ -87,7 +87,8 @@ class TurnContext(AttemptView):
 
         Safe to repeat in a new attempt: while a request of this role to that one is under way, or its report has not
         been read, no second one is started and the first is given. Its work is no part of the round: `intervene` with
-        its name reaches it, `stop` ends it. What it fails with is its report. Raises UnknownRole.
+        its name reaches it, `stop` ends it. What it fails with is its report. Raises UnknownRole, PostRefused,
+        LimitReached if the round has no room for its reply.
         """
         turn = self._live()
         return self._above.start_background(Post.create(message, turn.role, name, tuple(attachments)), turn)
@@ -167,7 +168,8 @@ class TurnContext(AttemptView):
     ) -> None:
         """Counts what this role has used, on the whole line up to the round.
 
-        `cost` is reckoned from the host's prices for `model` unless given. Raises LimitReached once all is counted.
+        `cost` is reckoned from the host's prices for `model` unless given. Raises LimitReached once all is counted,
+        ValueError for what is no amount.
         """
         turn = self._live()
         if cost is None:

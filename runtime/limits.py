@@ -40,12 +40,19 @@ class Limits:
                 raise ValueError(f"{field.name} is {kind} above 0, or None, not {limit!r}")
 
 
+def check_limits(limits: object) -> None:
+    """Raises TypeError for what is no Limits."""
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits are Limits, not {type(limits).__name__}")
+
+
 class Budget:
-    """What may still be used, for one request and all below it."""
+    """What may still be used, for one request and all below it. Raises TypeError for limits that are none."""
 
     __slots__ = ("_left", "_limits", "_parent", "deadline")
 
     def __init__(self, limits: Limits, now: float = 0.0, parent: Budget | None = None) -> None:
+        check_limits(limits)
         self._limits = limits
         self._parent = parent
         self._left = {kind: limit for kind in _COUNTED if (limit := getattr(limits, kind)) is not None}
@@ -58,8 +65,9 @@ class Budget:
         budget: Budget | None = self
         while budget is not None:
             for kind in budget._left:
-                budget._left[kind] -= getattr(usage, kind)
-                if budget._left[kind] < 0:
+                used = getattr(usage, kind)
+                budget._left[kind] -= used
+                if used and budget._left[kind] < 0:
                     overdrawn = budget._reached(kind)
             budget = budget._parent
         if overdrawn is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .ids import Ids
 from .inspection import Hook
-from .limits import Limits
+from .limits import Limits, check_limits
 from .post import Post
 from .usage import Price
 
@@ -75,6 +75,10 @@ class ConversationOptions:
     """How many roles may be there at once that were started on the way, over the whole tree."""
 
     def __post_init__(self) -> None:
+        check_limits(self.limits)
+        for model, price in self.prices.items():
+            if not isinstance(price, Price):
+                raise TypeError(f"the price of {model!r} is a Price, not {type(price).__name__}")
         for name in _COUNTS:
             count = getattr(self, name)
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:

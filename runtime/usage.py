@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import UnionType
 
 PER_MILLION = 1_000_000
+_COUNTS = ("replies", "model_calls", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Amounts; they add up with `+`."""
+    """Amounts; they add up with `+`. Raises ValueError for what is no amount: nothing can be given back."""
 
     replies: int = 0
     """Answers of roles, the round's own included."""
@@ -19,6 +22,11 @@ class Usage:
     output_tokens: int = 0
     cost: float = 0.0
     """In the currency of the host's prices."""
+
+    def __post_init__(self) -> None:
+        for kind in _COUNTS:
+            _check(kind, getattr(self, kind), int)
+        _check("cost", self.cost, int | float)
 
     @property
     def tokens(self) -> int:
@@ -35,15 +43,24 @@ class Usage:
         )
 
 
+def _check(kind: str, amount: float, of: type | UnionType) -> None:
+    if isinstance(amount, bool) or not isinstance(amount, of) or not 0 <= amount < math.inf:
+        raise ValueError(f"{kind} is a {'whole ' if of is int else ''}number from 0 on, not {amount!r}")
+
+
 NOTHING_USED = Usage()
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model's tokens cost, for a million of them."""
+    """What a model's tokens cost, for a million of them. Raises ValueError for what is no price."""
 
     input: float
     output: float
+
+    def __post_init__(self) -> None:
+        _check("input", self.input, int | float)
+        _check("output", self.output, int | float)
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """The cost of so many tokens."""
