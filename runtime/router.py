@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
 
 import trio
 
 from .directory import Entry
+from .errors import RoleFailed
 from .limits import Budget, Limits
 from .post import Post
 from .routes import Routes
@@ -33,12 +35,13 @@ class Router(Routes):
             try:
                 self._put_nowait(turn, entry)
             except trio.WouldBlock:
-                await entry.mailbox.put(turn.post.id, turn)
+                await self._in_time(turn, partial(entry.mailbox.put, turn.post.id, turn))
             while (turn := turn.latest).state != "ended":
                 if turn.questions:
-                    question, *rest = turn.questions
-                    turn.questions = tuple(rest)
+                    question, turn.questions = turn.questions[0], turn.questions[1:]
                     await self.answer(question)
+                elif turn.state == "queued" and turn.has_own_deadline and self.time.now() < turn.budget.deadline:
+                    await self._in_time(turn, turn.wait)
                 else:
                     await turn.wait_through(partial(self._asker_cancelled, asker, turn))
         except BaseException:
@@ -79,6 +82,14 @@ class Router(Routes):
         entry.mailbox.put_nowait(turn.post.id, turn)
         if entry.start is not None:
             entry.start()
+
+    async def _in_time(self, turn: Turn, wait: Callable[[], Awaitable[None]]) -> None:
+        """Waits; what has not been begun by its deadline is recalled. Work that runs has a scope for that."""
+        deadline = turn.budget.deadline
+        if not turn.has_own_deadline or self.time.now() >= deadline:
+            await wait()
+        elif await self.time.waits_too_long(wait, deadline) and (turn := turn.latest).state == "queued":
+            self.recall(turn, RoleFailed(turn.role, turn.post.id, turn.budget.out_of_time()))
 
     async def _wait_to_tell(self, turn: Turn, entry: Entry) -> None:
         try:

@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 
 from .dead_letters import DeadLetters
 from .directory import Directory, Entry
-from .errors import ConversationClosed, InsideTurn, RequestRecalled
+from .errors import ConversationClosed, RequestRecalled
 from .event import AttemptCut, Event
 from .gate import Gate
 from .limits import UNLIMITED
 from .post import Post
 from .server import Server
 from .subscription import Publisher
-from .turn import Turn, current_turn
+from .turn import Turn
 from .usage import Ledger
-from .waits import refuse_cycle
+from .waits import refuse_cycle, refuse_inside
 from .working_time import WorkingTime
 
 
@@ -43,7 +43,7 @@ class Routes:
         self.ledger = Ledger()
         self.on_boundary: Callable[[], None] = lambda: None
         """Called whenever a turn may have come to a boundary: what waits for that may go on."""
-        self.answer: Callable[[Turn], Awaitable[None]] = _no_answer
+        self.answer: Callable[[Turn], Awaitable[None]]
         """Works on a question that the one asked has sent back, in the task of the ask."""
         self.inspect: Callable[[Post], Post] = lambda post: post
         """The host's look at every post that travels; what it gives travels instead. Raises PostRefused."""
@@ -132,11 +132,7 @@ class Routes:
 
     def refuse_inside(self, verb: str) -> None:
         """Raises InsideTurn in a turn of this conversation, or of one that was opened inside one of its turns."""
-        turn = current_turn.get()
-        while turn is not None:
-            if turn in self.turns:
-                raise InsideTurn(verb, turn.role)
-            turn = turn.outer
+        refuse_inside(self.turns, verb)
 
     def turns_of(self, role: str) -> list[Turn]:
         """The turns of one role, the running one first."""
@@ -163,7 +159,3 @@ class Routes:
         if turn.asker is not None:
             turn.asker.waits[turn] = None
         self.record(turn.post)
-
-
-async def _no_answer(question: Turn) -> None:
-    raise AssertionError("nobody answers questions here")

@@ -225,6 +225,10 @@ class Turn:
         """Lets whoever waits for it look again."""
         self._over.fire()
 
+    async def wait(self) -> None:
+        """Until it is over, or `wake` is called. Always a checkpoint. Cancelled: nothing happens to it."""
+        await self._over.wait()
+
     async def wait_through(self, on_cancelled: Callable[[], None]) -> None:
         """Until it is over, or `wake` is called. Cancelled: calls this at once, waits on, and raises only then."""
         await self._over.wait_through(on_cancelled)

@@ -1,10 +1,12 @@
-"""Waits: who waits for whom, and whether one more ask would close a circle. Pure decisions over the tree of turns."""
+"""Waits: who waits for whom, and whether one wait more would never end. Pure decisions over the tree of turns."""
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from .directory import Directory, Entry
-from .errors import AskCycle
-from .turn import Turn
+from .errors import AskCycle, InsideTurn
+from .turn import Turn, current_turn
 
 
 def refuse_cycle(directory: Directory, turn: Turn, entry: Entry) -> None:
@@ -24,6 +26,15 @@ def refuse_cycle(directory: Directory, turn: Turn, entry: Entry) -> None:
             if below not in above:
                 above[below] = at
                 look.append(below)
+
+
+def refuse_inside(turns: Container[Turn], verb: str) -> None:
+    """Raises InsideTurn if this code runs in one of the turns, or in a conversation opened inside one of them."""
+    turn = current_turn.get()
+    while turn is not None:
+        if turn in turns:
+            raise InsideTurn(verb, turn.role)
+        turn = turn.outer
 
 
 def _waited_for(directory: Directory, turn: Turn) -> list[Turn]:

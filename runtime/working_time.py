@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -35,6 +35,16 @@ class WorkingTime:
     def forget(self, scope: trio.CancelScope) -> None:
         """The scope has ended."""
         self._scopes.pop(scope, None)
+
+    async def waits_too_long(self, wait: Callable[[], Awaitable[None]], deadline: float) -> bool:
+        """Waits until this moment of working time at most; whether that came first."""
+        with trio.CancelScope() as scope:
+            self.limit(scope, deadline)
+            try:
+                await wait()
+            finally:
+                self.forget(scope)
+        return scope.cancelled_caught
 
     def stand_still(self) -> None:
         """Nothing is cancelled until as many calls of `go_on` have followed."""
