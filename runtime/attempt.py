@@ -6,7 +6,7 @@ interventions that cut it, and only then the turn ends or its next attempt begin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import trio
@@ -94,11 +94,12 @@ class Attempts:
         if turn.cut and cancelled:
             self._settle_cut(turn, *_present(error, await self._on_interrupt(turn, work)))
             return False
+        by_products = []
         if scope.cancel_called and cancelled:
-            error = turn.budget.out_of_time()
+            error, by_products = turn.budget.out_of_time(), _present(error)
         assert error is not None, "what was not finished was cut, was late, or raised"
         failure = RoleFailed(turn.role, turn.post.id, single_error(error))
-        self._settle_error(turn, failure)
+        self._settle_error(turn, failure, *by_products)
         self._end(turn, failure)
         return True
 
@@ -149,7 +150,7 @@ class Attempts:
         self._router.hand_on(turn, post)
         return None
 
-    def _settle_reply(self, turn: Turn, reply: Post | None) -> Post | LimitReached | None:
+    def _settle_reply(self, turn: Turn, reply: Post | None) -> Post | LimitReached | RoleFailed | None:
         """What its asker gets: the reply that reaches a limit is kept, and the asker is told of the limit."""
         if reply is None:
             self._interventions.attempt_ended(turn, True, ())
@@ -160,13 +161,18 @@ class Attempts:
         self._interventions.attempt_ended(turn, True, (reply,))
         if turn.post.marks.kind != "question":
             try:
-                turn.budget.count_reply(owner=turn.asker is None or turn.asker.budget is not turn.budget)
+                turn.budget.count_reply(owner=_owns_budget(turn))
             except LimitReached as reached:
-                return reply if turn.recalled else reached
+                return reply if turn.recalled else self._over_limit(turn, reached)
         return reply
 
-    def _settle_error(self, turn: Turn, error: Exception) -> None:
+    def _over_limit(self, turn: Turn, reached: LimitReached) -> LimitReached | RoleFailed:
+        """Work that was told has no asker to fail: it fails itself, and with it the round."""
+        return reached if turn.asked else RoleFailed(turn.role, turn.post.id, reached)
+
+    def _settle_error(self, turn: Turn, error: Exception, *by_products: Exception) -> None:
         kept = self._keep_draft(turn)
+        self._record_errors(turn, by_products)
         turn.account = turn.answer(str(error), kind="error")
         self._router.record(turn.account)
         self._interventions.attempt_ended(turn, True, [*kept, turn.account])
@@ -180,11 +186,15 @@ class Attempts:
             self._router.record(turn.account)
         else:
             kept = self._keep_draft(turn)
+        self._record_errors(turn, errors)
+        turn.in_step = 0
+        self._interventions.attempt_ended(turn, False, kept, errors)
+
+    def _record_errors(self, turn: Turn, errors: Iterable[Exception]) -> None:
+        """What clean-up raised."""
         for error in errors:
             marks = Marks(kind="error", in_reply_to=turn.post.id)
             self._router.record(Post.create(describe(error), turn.role, turn.role, marks=marks))
-        turn.in_step = 0
-        self._interventions.attempt_ended(turn, False, kept, errors)
 
     def _keep_draft(self, turn: Turn) -> list[Post]:
         left = _seal(turn)
@@ -203,6 +213,11 @@ class Attempts:
 def _seal(turn: Turn) -> Unfinished:
     draft, turn.draft = turn.draft, None
     return draft.seal() if draft is not None else NOTHING
+
+
+def _owns_budget(turn: Turn) -> bool:
+    """Whether its budget was made for it: that of the round for the round's own turn, else by an ask with limits."""
+    return turn.foreground if turn.asker is None else turn.asker.budget is not turn.budget
 
 
 def _present(*errors: Exception | None) -> list[Exception]:

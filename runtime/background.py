@@ -50,11 +50,12 @@ class Background:
         """By starter and name: a role has one request under way to another."""
 
     def start(self, post: Post, starter: Turn) -> Post:
-        """The request that is under way, or a new one. Raises UnknownRole, PostRefused, ConversationClosed."""
+        """The request that is under way, or a new one. Raises UnknownRole, PostRefused, LimitReached."""
         key = (post.send_from, post.send_to)
         known = self._started.get(key)
         if known is not None and known.open:
             return known.turn.post
+        self._router.budget.check_room()
         turn = Turn(post, None, copy_context(), foreground=False, budget=self._router.budget)
         turn.report_to = starter.role
         turn.outer = starter.outer
