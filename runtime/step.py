@@ -13,7 +13,8 @@ import trio
 
 from .errors import ModelError
 from .router import Router
-from .turn import Shield, Turn
+from .shield import Shield
+from .turn import Turn
 
 _LENIENT = 1 / 8
 """A deadline that each piece moved would cost more than the piece: it moves when so much of the time has passed."""

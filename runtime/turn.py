@@ -21,6 +21,7 @@ from .json_value import JsonValue
 from .limits import UNLIMITED, Budget
 from .post import Kind, Post, State
 from .receipt import Words
+from .shield import Shield
 from .signal import Signal
 
 TurnState = Literal["queued", "running", "ended"]
@@ -28,20 +29,6 @@ current_turn: ContextVar[Turn | None] = ContextVar("callboard_turn", default=Non
 """The turn in which code runs, inherited by a role's own tasks and threads."""
 _ENDED = contextvars.Context()
 """Stands for the variables of every turn that is over."""
-
-
-class Shield:
-    """A block that an interruption lets finish, within `grace` seconds from its coming on."""
-
-    __slots__ = ("grace", "scope")
-
-    def __init__(self, grace: float) -> None:
-        self.grace = grace
-        self.scope = trio.CancelScope(shield=True)
-
-    def begin_grace(self) -> None:
-        """The interruption has come; a second one does not prolong it."""
-        self.scope.deadline = min(self.scope.deadline, trio.current_time() + self.grace)
 
 
 class Turn:
