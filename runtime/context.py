@@ -132,9 +132,7 @@ class TurnContext(AttemptView):
         A pause stops before it; words with `delivery="after_step"` let it end. Raises ModelError if nothing is written
         for `stalled` seconds (the conversation's option, unless given; infinity for a call that does not stream).
         """
-        turn = self._live()
-        if self._router.gate.stops(turn):
-            await self._router.gate.wait(turn)
+        turn = await self._at_boundary()
         seconds = self._above.options.stalled if stalled is None else stalled
         silence = Silence(seconds) if seconds != math.inf else None
         self._silences = (*self._silences, silence) if silence is not None else self._silences

@@ -141,11 +141,14 @@ class Routes:
 
     def _recall_below(self, turn: Turn) -> list[Turn]:
         """What a block that is let finish waits for goes on, save the questions of a recalled turn."""
-        ended = turn.waits if not turn.shields else turn.questions if turn.recalled else ()
-        return [cut for below in list(ended) for cut in self.recall(below)]
+        unanswered = turn.questions if turn.recalled else ()
+        ended = [below for below in turn.waits if not below.sheltered or below in unanswered]
+        return [cut for below in ended for cut in self.recall(below)]
 
     def _asker_cancelled(self, asker: Turn, turn: Turn) -> None:
-        if asker is not self._cutting or asker.shields:  # else `interrupt` recalls all below, and gives what it cut
+        if (
+            asker is not self._cutting or turn.latest.sheltered
+        ):  # else `interrupt` recalls all below, and gives what it cut
             self.recall(turn.latest)
 
     def _prepare(self, entry: Entry, turn: Turn) -> None:

@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager, contextmanager
 import trio
 
 from .errors import ModelError
+from .gate import current_step
 from .router import Router
-from .shield import Shield
+from .shield import Shield, current_shield
 from .turn import Turn
 
 _LENIENT = 1 / 8
@@ -41,11 +42,13 @@ class Silence:
 @contextmanager
 def inside_step(turn: Turn, router: Router) -> Iterator[None]:
     """The turn is in a step; the end of one is a boundary."""
-    attempt = turn.attempts
+    attempt, around = turn.attempts, current_step.get()
     turn.in_step += 1
+    current_step.set(turn.post.id)
     try:
         yield
     finally:
+        current_step.set(around)
         if turn.attempts == attempt and turn.in_step:
             turn.in_step -= 1
         router.on_boundary()
@@ -67,8 +70,10 @@ def ended_by(silence: Silence | None) -> Iterator[None]:
 @asynccontextmanager
 async def shielded_block(turn: Turn, router: Router, grace: float) -> AsyncIterator[None]:
     """See `TurnContext.uninterruptible`."""
-    shield = Shield(grace)
+    around = current_shield.get()
+    shield = Shield(grace, nested=around in turn.shields)
     turn.shields = (*turn.shields, shield)
+    current_shield.set(shield)
     if turn.cut:
         shield.begin_grace()
     try:
@@ -83,6 +88,7 @@ async def shielded_block(turn: Turn, router: Router, grace: float) -> AsyncItera
             else:
                 yield
     finally:
+        current_shield.set(around)
         turn.shields = tuple(other for other in turn.shields if other is not shield)
     await trio.lowlevel.checkpoint_if_cancelled()
 

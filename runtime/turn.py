@@ -21,7 +21,7 @@ from .json_value import JsonValue
 from .limits import UNLIMITED, Budget
 from .post import Kind, Post, State
 from .receipt import Words
-from .shield import Shield
+from .shield import Shield, current_shield
 from .signal import Signal
 
 TurnState = Literal["queued", "running", "ended"]
@@ -58,6 +58,7 @@ class Turn:
         "result",
         "role",
         "scope",
+        "sheltered_by",
         "shields",
         "state",
         "successor",
@@ -88,6 +89,8 @@ class Turn:
         """What it and all below it may still use, whatever the number of attempts."""
         self.variables = variables
         """The context variables in which it runs: the asker's."""
+        self.sheltered_by = variables.get(current_shield)
+        """The block in which it was asked."""
         self._begin_empty()
         variables.run(current_turn.set, self)
 
@@ -172,6 +175,11 @@ class Turn:
             self.scope.cancel(reason=reason)
             for shield in self.shields:
                 shield.begin_grace()
+
+    @property
+    def sheltered(self) -> bool:
+        """Whether it was asked in a block of its asker's that is let finish: a cut of that one does not recall it."""
+        return self.asker is not None and self.sheltered_by in self.asker.shields
 
     @property
     def answering(self) -> Turn:
