@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from .reach import Reach, find_leaves, find_reach
 from .receipt import Words
+from .router import Router
 from .turn import Turn
 
 
 class Aim:
     """Made when words are accepted; changed by interventions alone."""
 
-    __slots__ = ("captured", "homes", "number", "open", "was_cut", "words")
+    __slots__ = ("_held", "author", "captured", "homes", "number", "open", "was_cut", "words")
 
-    def __init__(self, words: Words, number: int) -> None:
+    def __init__(self, words: Words, number: int, author: Turn | None = None) -> None:
         self.words = words
+        self.author = author
+        """The turn that speaks; None for the user."""
         self.number = number
         """The order of acceptance."""
-        self.captured: tuple[Turn, ...] = ()
+        self.captured: dict[Turn, None] = {}
         """The turns whose step, or end, is waited for."""
+        self._held: dict[Turn, None] = {}
+        """Those of them that stop at their next boundary."""
         self.open: dict[Turn, None] = {}
         """Tops asked to end their attempt, of which it is not yet known whether they finished first."""
         self.was_cut = False
         self.homes: dict[Turn, None] = {}
         """Turns that have the words, or will when their attempt has ended."""
 
-    def capture(self, turns: Iterable[Turn]) -> None:
-        """Waits for these turns; those whose step is waited for are held at their next boundary."""
-        self.captured = tuple(turns)
-        if self.words.delivery == "after_step":
-            for turn in self.captured:
-                turn.holds += 1
-
     @property
-    def ready(self) -> bool:
-        """Whether the waiting is over: no captured turn is inside a step, or all have ended."""
-        if self.words.delivery == "after_step":
-            return not any(turn.in_step for turn in self.captured if turn.state != "ended")
-        return all(turn.state == "ended" for turn in self.captured)
+    def after_step(self) -> bool:
+        """Whether it waits for steps to end."""
+        return self.words.delivery == "after_step"
 
-    def let_go(self) -> None:
+    def reach(self, router: Router) -> Reach:
+        """Whom the words reach now."""
+        return find_reach(router, self.words.level, self.words.role, self.author)
+
+    def wait_for_leaves(self, router: Router) -> None:
+        """For words after a turn: those of the moment are to end."""
+        if not self.after_step:
+            self.captured = dict.fromkeys(find_leaves(router, self.words.role))
+
+    def may_go(self, router: Router) -> bool:
+        """Whether the waiting is over: all captured turns have ended, or none is inside a step.
+
+        Whom the words would reach is looked up anew: the step of one that came later is waited for, too.
+        """
+        if not self.after_step:
+            return all(turn.latest.over for turn in self.captured)
+        self.captured.update((turn, None) for _, turn in self.reach(router).steps if turn is not None)
+        # What works for a step that is waited for goes on: that step would never end.
+        open_turns = [turn for turn in self.captured if turn.state != "ended"]
+        self._hold({turn: None for turn in open_turns if not self._serves_a_step(turn)}, router)
+        return not any(turn.in_step for turn in open_turns)
+
+    def let_go(self, router: Router) -> None:
         """Nothing is waited for any more."""
-        if self.words.delivery == "after_step":
-            for turn in self.captured:
-                turn.holds -= 1
-        self.captured = ()
+        self.captured = {}
+        self._hold({}, router)
+
+    def _hold(self, held: dict[Turn, None], router: Router) -> None:
+        """These turns stop at their next boundary, and those that did go on."""
+        before, self._held = self._held, held
+        for turn in held:
+            turn.holds += turn not in before
+        let_go = [turn for turn in before if turn not in held]
+        for turn in let_go:
+            turn.holds -= 1
+        if let_go:
+            router.gate.look_again()
+
+    def _serves_a_step(self, turn: Turn) -> bool:
+        above = turn.asker
+        while above is not None and not (above.in_step and above in self.captured):
+            above = above.asker
+        return above is not None

@@ -46,7 +46,6 @@ class Attempts:
         while not turn.recalled:
             if await self._attempt(turn, work):
                 return
-            self._interventions.look()
         self._end(turn, turn.end_error or RequestRecalled(turn.role, turn.post.id))
 
     async def answer(self, question: Turn, work: Work) -> None:
@@ -77,6 +76,8 @@ class Attempts:
             with scope:
                 if self._router.gate.stops(turn):
                     await self._router.gate.wait(turn)
+                elif turn.cut:
+                    await trio.lowlevel.checkpoint_if_cancelled()
                 returned = await work.receive(turn)
                 finished = True
         except Exception as raised:
@@ -112,6 +113,7 @@ class Attempts:
             router.events.publish(AttemptBegan(turn.role, turn.post.id, turn.attempts))
         if turn.asker is None and turn.post.marks.words is not None:
             self._interventions.saw(turn.role, (turn.post.marks.words,))
+        self._interventions.look()
         return scope
 
     async def _on_interrupt(self, turn: Turn, work: Work) -> Exception | None:

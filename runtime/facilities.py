@@ -12,7 +12,7 @@ from .ids import create_id
 from .intervention import Interventions
 from .options import ConversationOptions
 from .post import USER, Post
-from .reach import find_reach
+from .reach import above, find_reach
 from .receipt import Delivery, Receipt, Words
 from .roster import Roster
 from .router import Router
@@ -86,10 +86,10 @@ class Facilities:
         message = message if message.id else replace(message, id=create_id("words"))
         words = Words(message, broadcast_level, role, delivery)
         words.author = turn.role
-        own = set(_waiting_for(turn))
+        own = set(above(turn))
         if any(reached in own for _, reached in find_reach(self._router, broadcast_level, role).steps):
             raise InsideTurn("intervene", turn.role)
-        self.interventions.submit(words)
+        self.interventions.submit(words, turn)
         return words.receipt
 
     def _refuse_stranger(self, superior: str, role: str) -> None:
@@ -98,11 +98,3 @@ class Facilities:
             if at is None:
                 raise UnknownRole(role, f"{role!r} is not under {superior}")
             at = self._router.directory.entry_of(at).superior
-
-
-def _waiting_for(turn: Turn) -> Iterable[Turn]:
-    """A turn and all that wait for it."""
-    at: Turn | None = turn
-    while at is not None:
-        yield at
-        at = at.asker

@@ -18,7 +18,7 @@ from .errors import PostRefused
 from .event import WordsAccepted, WordsSettled
 from .json_value import frozen
 from .post import Marks, Post
-from .reach import Reach, find_leaves, find_reach
+from .reach import Reach
 from .receipt import Words
 from .router import Router
 from .turn import Turn
@@ -42,28 +42,28 @@ class Interventions:
         """What the host makes of the post by which words stand in a role's rounds."""
         router.on_boundary = self.look
 
-    def submit(self, words: Words) -> None:
+    def submit(self, words: Words, author: Turn | None = None) -> None:
         """Accepts and cuts, in this step, or waits. With nobody to reach nothing is stored and the words are missed.
 
-        Raises UnknownRole.
+        `author` is the turn that speaks; None for the user. Raises UnknownRole.
         """
-        reach = find_reach(self._router, words.level, words.role)
-        if not reach.steps:
+        if words.role is not None:
+            self._router.directory.find(words.role)
+        aim = Aim(words, next(self._numbers), author)
+        if not aim.reach(self._router).steps:
             words.settled = "missed"
             self.on_missed(words)
             return
         self._accepted(words)
-        aim = self._aims[words.id] = Aim(words, next(self._numbers))
+        self._aims[words.id] = aim
         if words.delivery == "now":
-            for earlier in [waiting for waiting in self._waiting if waiting.words.delivery == "after_step"]:
+            while earlier := next((waiting for waiting in self._waiting if waiting.after_step), None):
                 self._release(earlier)
             self._deliver(aim)
             return
         words.action = "waiting"
-        if words.delivery == "after_step":
-            aim.capture(turn for _, turn in reach.steps if turn is not None)
-        else:
-            aim.capture(find_leaves(self._router, words.role))
+        words.held_back = True
+        aim.wait_for_leaves(self._router)
         self._waiting.append(aim)
         self.look()
 
@@ -73,15 +73,18 @@ class Interventions:
             return
         self._looking = True
         try:
-            while (aim := next((aim for aim in self._waiting if aim.ready), None)) is not None:
+            while aim := next((aim for aim in self._waiting if aim.may_go(self._router)), None):
                 self._release(aim)
         finally:
             self._looking = False
 
-    def drop(self) -> None:
-        """Words that wait meet nobody any more: the round was stopped, or the conversation closes."""
-        while self._waiting:
-            self._settle(self._wait_is_over(self._waiting[0]))
+    def drop(self) -> list[Words]:
+        """Words that wait meet nobody any more: the round is being ended, or the conversation closed. Gives them."""
+        dropped, self._waiting = self._waiting, []
+        for aim in dropped:
+            self._let_go(aim)
+            self._settle(aim)
+        return [aim.words for aim in dropped]
 
     def follow(self, words: Words, turn: Turn) -> None:
         """Words that have become a round: they lie in its first post."""
@@ -132,18 +135,19 @@ class Interventions:
             self._router.events.publish(WordsAccepted(words.message))
 
     def _release(self, aim: Aim) -> None:
-        self._deliver(self._wait_is_over(aim))
-
-    def _wait_is_over(self, aim: Aim) -> Aim:
+        """First cuts, then lets go: in the other order a step might begin between the two."""
         self._waiting.remove(aim)
-        aim.let_go()
-        self._router.gate.look_again()
-        return aim
+        self._deliver(aim)
+        self._let_go(aim)
+
+    def _let_go(self, aim: Aim) -> None:
+        aim.words.held_back = False
+        aim.let_go(self._router)
 
     def _deliver(self, aim: Aim) -> None:
         """Aims at what runs now; with nobody there the words are missed."""
         words = aim.words
-        reach = find_reach(self._router, words.level, words.role)
+        reach = aim.reach(self._router)
         if reach.steps:
             words.action = "intervened"
             self._apply(aim, reach)

@@ -31,27 +31,28 @@ class Reach:
         return homes
 
 
-def find_reach(router: Router, level: int, role: str | None) -> Reach:
+def find_reach(router: Router, level: int, role: str | None, author: Turn | None = None) -> Reach:
     """From each leaf of the round, or from one role's turn, `level` actors up the superior chain.
 
-    Raises UnknownRole.
+    A role that is not there any more is nobody. The turn that speaks, and those that wait for it, are left out.
     """
     steps: dict[Step, None] = {}
     leaves = find_leaves(router, role)
-    if role is not None and not leaves and router.turns:
+    if role is not None and role in router.directory and not leaves and router.turns:
         steps[role, None] = None
     for leaf in leaves:
         steps.update(dict.fromkeys(superior_chain(router.directory, leaf, level)))
+    for turn in above(author):
+        steps.pop((turn.role, turn), None)
     turns = dict.fromkeys(turn for _, turn in steps if turn is not None)
-    tops = tuple(turn for turn in turns if not _has_reached_asker(turn, turns))
+    tops = tuple(turn for turn in turns if turns.keys().isdisjoint(above(turn.asker)))
     return Reach(tops, tuple(sorted(steps, key=lambda step: -_depth(step[1]))))
 
 
 def find_leaves(router: Router, role: str | None) -> list[Turn]:
-    """The turns of the round that wait for nobody; or, with a role, its turn wherever it stands. Raises UnknownRole."""
+    """The turns of the round that wait for nobody; or, with a role, its turn wherever it stands."""
     if role is None:
         return [turn for turn in router.turns if turn.foreground and not turn.waits]
-    router.directory.find(role)
     return router.turns_of(role)[:1]
 
 
@@ -75,17 +76,12 @@ def superior_chain(directory: Directory, turn: Turn, level: int) -> Iterator[Ste
         level -= 1
 
 
-def _depth(turn: Turn | None) -> int:
-    depth = -1
+def above(turn: Turn | None) -> Iterator[Turn]:
+    """A turn and all that wait for it, upwards."""
     while turn is not None:
-        depth, turn = depth + 1, turn.asker
-    return depth
+        yield turn
+        turn = turn.asker
 
 
-def _has_reached_asker(turn: Turn, reached: dict[Turn, None]) -> bool:
-    above = turn.asker
-    while above is not None:
-        if above in reached:
-            return True
-        above = above.asker
-    return False
+def _depth(turn: Turn | None) -> int:
+    return sum(1 for _ in above(turn)) - 1

@@ -66,6 +66,8 @@ class Words:
         """Roles whose rounds hold the words."""
         self.seen_by: set[str] = set()
         """Reached roles that read them, from memory or `user_words`."""
+        self.held_back = False
+        """Whether they wait for a step or a turn to end."""
         self.leaving = 0
         """Turns that were cut or recalled for these words and have not ended their attempt."""
         self.kept: list[Post] = []
@@ -149,7 +151,7 @@ class Receipt:
     async def stopped(self) -> Stopped:
         """What was kept of the work that these words ended, once all of it has unwound."""
         words = self._words
-        await words.wait_until(lambda: not words.leaving)
+        await words.wait_until(lambda: not (words.leaving or words.held_back))
         return Stopped(tuple(words.kept), tuple(words.abandoned), tuple(words.errors))
 
     async def seen(self) -> bool:
