@@ -199,7 +199,7 @@ class Conversation(ConversationView):
         self._line.on_began = partial(self._round_began, supervisor)
         self._line.on_idle = supervisor.idle
         self._line.on_ended = self._background.round_ended
-        supervisor.on_told_failure = self._line.break_off
+        supervisor.on_told_failure = self._told_failed
         supervisor.on_cancelled = self.begin_closing
 
     def _turn_ended(self, turn: Turn) -> None:
@@ -208,6 +208,10 @@ class Conversation(ConversationView):
         self._interventions.turn_ended(turn)
         self._background.turn_ended(turn)
         self._line.turn_ended(turn)
+
+    def _told_failed(self, error: Exception) -> None:
+        self._spoken.inside(self._spoken.give_back)
+        self._line.break_off(error)
 
     def _round_began(self, supervisor: Supervisor, request: Request, turn: Turn) -> None:
         supervisor.watch()

@@ -103,10 +103,16 @@ class Spoken:
         if words is not None:
             self.interventions.follow(words, turn)
 
-    def inside(self, function: Callable[..., None], *arguments: object) -> None:
+    def give_back(self) -> None:
+        """The round fails: words that wait become the next one, if they may."""
+        for words in self.interventions.drop():
+            self._missed(words)
+
+    def inside(self, function: Callable[..., object], *arguments: object) -> None:
         """Calls with the conversation's own source of ids, whoever calls."""
         if current_ids.get() is self._ids:
-            return function(*arguments)
+            function(*arguments)
+            return
         variables = copy_context()
         variables.run(current_ids.set, self._ids)
         variables.run(function, *arguments)

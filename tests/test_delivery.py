@@ -369,6 +369,31 @@ async def test_words_that_wait_when_the_round_fails_open_a_round_if_they_may(
         assert (await round_.reply()).message == "boss"
 
 
+@pytest.mark.parametrize("delivery", DELIVERIES)
+async def test_words_that_wait_when_told_work_fails_open_a_round_if_they_may(
+    delivery: Delivery, autojump_clock: MockClock
+) -> None:
+    async def fail(post: Post, context: TurnContext) -> None:
+        await trio.sleep(1)
+        raise OSError("no disk")
+
+    async def tell(post: Post, context: TurnContext) -> str:
+        if post.message == "q":
+            await context.tell("background", "do")
+            await context.ask("worker", "do")
+        return "boss"
+
+    boss = Does("boss", tell, Does("background", fail), Does("worker", stepping(3)))
+    async with at_work(boss) as (conversation, started):
+        missed = conversation.intervene("x", delivery=delivery)
+        round_ = conversation.communicate("y", delivery=delivery)
+        with pytest.raises(RoleFailed):
+            await started.reply()
+        assert missed.action == "missed"
+        assert (await round_.reply()).message == "boss"
+    assert not [line for line in log(conversation) if "inter" in line]
+
+
 async def test_in_a_pause_the_running_step_ends_and_the_words_are_there_when_it_is_over(
     autojump_clock: MockClock,
 ) -> None:
