@@ -183,11 +183,12 @@ class Turn:
 
     @property
     def answering(self) -> Turn:
-        """The turn in whose waiting ask this question is answered; itself, if it is none."""
-        turn = self
-        while turn.post.marks.kind == "question" and turn.asker is not None and turn.asker.asker is not None:
-            turn = turn.asker.asker
-        return turn
+        """The turn that works on this question in its waiting ask; itself, if it is none."""
+        if self.post.marks.kind != "question" or self.asker is None:
+            return self
+        waiting = self.asker.answering.asker
+        assert waiting is not None, "a question goes to whoever waits"
+        return waiting
 
     def end(self, result: Post | Exception | None) -> None:
         """In one step: the turn is over, its asker no longer waits for it, and is woken."""
