@@ -115,6 +115,11 @@ class Receipt:
         return self._words.id
 
     @property
+    def author(self) -> str:
+        """Who spoke: the user, or a role that spoke to one under it."""
+        return self._words.author
+
+    @property
     def action(self) -> Action:
         """What was done: a round started, an intervention made, the words put in line, or nobody met."""
         return self._words.action
