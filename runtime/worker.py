@@ -55,7 +55,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     send(outcome)
-    # Not by returning: a thread that the function has left would be waited for.
+    # Not by returning: exit handlers would run or not, as it happens, since the host kills what has answered.
     os._exit(0)
 
 

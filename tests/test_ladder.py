@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,25 @@ DEAF_NESTED = NESTED.replace("OUTER", "ignore + outer")
 SOFT_NESTED = NESTED.replace("OUTER", "outer")
 
 
+MULTIPLYING = """\
+import os, signal, subprocess, sys, time
+inner = f'''
+import os, signal, subprocess, time
+def multiply(*_):
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    open({FILE + "-"!r}, "w").write(str(child.pid))
+    os.rename({FILE + "-"!r}, {FILE!r})
+signal.signal(signal.SIGINT, multiply)
+print("ready", flush=True)
+while True: time.sleep(60)
+'''
+outer = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {inner!r}], start_new_session=True)"
+subprocess.Popen([sys.executable, "-c", outer + "; time.sleep(60)"], start_new_session=True)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+while not os.path.exists(FILE): time.sleep(0.002)
+"""
+
+
 async def start(code: str) -> tuple[trio.Process, str]:
     """A child that runs the code, and its first line."""
     process = await trio.lowlevel.open_process(
@@ -51,6 +71,14 @@ async def start(code: str) -> tuple[trio.Process, str]:
 def start_plainly(code: str, *, own_session: bool) -> subprocess.Popen[bytes]:
     """The same without trio, and without waiting for a line."""
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=own_session)
+
+
+def dead(pid: int) -> bool:
+    """Whether a process has ended, reaped or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 @pytest.mark.parametrize(
@@ -87,7 +115,7 @@ async def test_what_moved_to_sessions_of_its_own_ends_too(end: Callable[[trio.Pr
     process, line = await start(DEAF_NESTED)
     await end(process)
     assert reaped(process.pid)
-    await wait_gone(int(line))
+    assert dead(int(line))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -96,6 +124,14 @@ async def test_what_was_there_before_its_parent_was_interrupted_is_found_when_th
     process, line = await start(SOFT_NESTED)
     assert await end_process(process, ladder=10) == "interrupt"
     await wait_gone(int(line))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_what_is_started_on_the_way_by_one_that_has_lost_its_parent_is_found(tmp_path: Path) -> None:
+    """At SIGINT the process in the middle ends, and its child starts another; the first ends when it has seen that."""
+    process, _ = await start(f"FILE = {str(tmp_path / 'pid')!r}\n" + MULTIPLYING)
+    assert await end_process(process, ladder=20) == "interrupt"
+    assert dead(int((tmp_path / "pid").read_text()))
 
 
 async def test_what_a_child_that_has_ended_left_in_its_group_is_killed() -> None:

@@ -93,10 +93,13 @@ async def test_one_that_does_not_end_is_reported_once_in_time_and_waited_for(
     assert trio.current_time() == start + 9
 
 
-async def test_one_that_ends_in_time_is_not_reported(autojump_clock: MockClock) -> None:
-    reports = Reports()
-    with trio.move_on_after(1):
-        assert await run_reported(partial(swallow, 2.9), after=2, report=reports) == "ended"
+async def test_one_that_ends_in_time_is_not_reported_and_holds_nobody_up(autojump_clock: MockClock) -> None:
+    reports, started = Reports(), trio.current_time()
+    async with open_nursery() as nursery:
+        nursery.start_soon(partial(run_reported, partial(swallow, 2), after=2, report=reports))
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() - started == 2
     await trio.sleep(5)
     assert reports.all == []
 
@@ -111,10 +114,18 @@ async def test_one_that_begins_cancelled_is_reported_too(autojump_clock: MockClo
 
 async def test_one_that_is_cancelled_twice_is_reported_once(autojump_clock: MockClock) -> None:
     reports = Reports()
-    with trio.move_on_after(2), trio.CancelScope() as inner:
-        inner.deadline = trio.current_time() + 1
-        await run_reported(partial(swallow, 9), after=2, report=reports)
+    async with open_nursery() as nursery:
+        with trio.CancelScope() as outer, trio.CancelScope() as inner:
+            nursery.start_soon(cancel_twice, outer, inner)
+            await run_reported(partial(swallow, 9), after=2, report=reports)
     assert len(reports.all) == 1
+
+
+async def cancel_twice(outer: trio.CancelScope, inner: trio.CancelScope) -> None:
+    """The shield takes the cancellation off the inner scope in between."""
+    outer.cancel()
+    inner.shield = True
+    inner.shield = False
 
 
 async def test_an_error_comes_out_as_itself_with_what_it_came_from() -> None:

@@ -16,6 +16,7 @@ from callboard.runtime.context import TurnContext
 from callboard.runtime.nursery import open_nursery
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
+from callboard.runtime.turn import current_turn
 from callboard.runtime.watchdog import Blockage, open_watchdog
 
 AFTER = 0.05
@@ -78,6 +79,18 @@ async def test_it_names_the_role_the_post_and_the_line(in_child: bool) -> None:
     assert (blockage.role, blockage.post) == ("Blocker", conversation.transcript().rounds[0].post_list[0].id)
     assert AFTER <= blockage.seconds < 5
     assert blockage.where.startswith(str(Path(__file__)))
+
+
+async def test_it_finds_the_role_in_the_frames_when_the_variables_do_not_say() -> None:
+    reports = Reports()
+
+    def hide_and_block() -> None:
+        current_turn.set(None)
+        reports.block()
+
+    async with open_watchdog(AFTER, reports), open_conversation(Blocker(hide_and_block)) as conversation:
+        await conversation.send("q")
+    assert reports.all[0].role == "Blocker"
 
 
 async def test_the_line_is_the_users_and_not_a_librarys() -> None:

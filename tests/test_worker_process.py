@@ -77,12 +77,16 @@ async def test_a_result_that_cannot_be_sent_is_an_error() -> None:
         await run(work.unsendable)
 
 
-async def test_a_worker_that_dies_is_an_error_with_its_exit_code() -> None:
+@pytest.mark.parametrize("kind", ["death", "silence"])
+async def test_a_worker_that_dies_is_an_error_with_its_exit_code(kind: str) -> None:
     with pytest.raises(ChildProcessError, match="fail ended without an answer, with exit code 7"):
-        await run(work.fail, kind="death")
+        await run(work.fail, kind=kind)
 
 
-async def test_it_reads_nothing_and_what_it_prints_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_it_reads_nothing_and_what_it_prints_goes_to_stderr(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     assert await run(work.chatty) == ""
     assert capfd.readouterr() == ("", "printed\n")
 
