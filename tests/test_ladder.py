@@ -134,6 +134,20 @@ async def test_what_is_started_on_the_way_by_one_that_has_lost_its_parent_is_fou
     assert dead(int((tmp_path / "pid").read_text()))
 
 
+async def test_it_returns_when_all_that_was_killed_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, line = await start(DEAF_NESTED)
+    wait_gone, waited = ProcessGroup.wait_gone, list[str]()
+
+    async def wait_and_tell(group: ProcessGroup) -> None:
+        waited.append(repr(group))
+        await wait_gone(group)
+
+    monkeypatch.setattr(ProcessGroup, "wait_gone", wait_and_tell)
+    await kill_process(process)
+    assert waited == [f"<ProcessGroup {process.pid} and 2 more>"]
+    assert dead(int(line))
+
+
 async def test_what_a_child_that_has_ended_left_in_its_group_is_killed() -> None:
     process, line = await start("import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True)")
     await wait_ended(process)
