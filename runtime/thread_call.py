@@ -43,13 +43,10 @@ class ThreadCall:
         `on_late` gets what it returned or raised, in trio's thread and the caller's context variables; not what ended
         because it asked `trio.from_thread.check_cancelled`, and nothing once the trio run is over. Neither may raise.
         """
+        # trio takes whatever acquires and releases; its types know its own class alone.
+        limiter: Any = self
         try:
-            return await trio.to_thread.run_sync(
-                self._work,
-                function,
-                abandon_on_cancel=True,
-                limiter=self,  # type: ignore[arg-type]  # trio takes any that acquires and releases so, its types do not
-            )
+            return await trio.to_thread.run_sync(self._work, function, abandon_on_cancel=True, limiter=limiter)
         except trio.Cancelled:
             if not self._started:
                 raise

@@ -30,7 +30,8 @@ class Tool:
 
     - An async function is cancelled where it waits.
     - A sync one runs in a thread, which nothing can stop: it has some seconds and is left behind then. It may ask
-      `trio.from_thread.check_cancelled()`. What it reports after that reaches nothing; what it still does is done.
+      `trio.from_thread.check_cancelled()`; what it runs by `trio.from_thread.run` is not cancelled with the call. What
+      it reports once it was left behind reaches nothing; what it still does is done.
     - A sync one with `in_process=True` runs in a process of its own, with all that it starts, and is killed at once.
       It and its arguments must be picklable, and in a module that can be imported; else the constructor raises
       TypeError. A call costs the start of a Python interpreter. What it prints goes to stderr.
