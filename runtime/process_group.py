@@ -19,7 +19,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import trio
@@ -87,7 +86,7 @@ class ProcessGroup:
 
     def kill(self) -> None:
         """SIGKILL to all of it, and to what that started meanwhile."""
-        known = -1
+        known = 0 if self.ended else -1
         for _ in range(_LOOKS):
             self.signal("kill")
             if len(self._held) == known:
@@ -162,11 +161,12 @@ def _read_table() -> dict[int, _Row]:
 
 def _read_row(pid: int) -> _Row | None:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            text = file.read()
     except OSError:  # it has gone
         return None
     # The second field is the program's name in brackets, which may hold anything.
-    fields = text.rpartition(")")[2].split()
+    fields = text.rpartition(b")")[2].split(None, 20)
     return _Row(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
 

@@ -1,19 +1,16 @@
 """The ladder: which signal ends a child, that all of it ends, and that no stranger is signalled."""
 
-import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from callboard.runtime import process_group
 from callboard.runtime.ladder import EndedBy, end_process, kill_process, wait_ended
 from callboard.runtime.process_group import ProcessGroup
 
@@ -195,32 +192,6 @@ async def test_without_descriptors_of_processes_the_group_is_ended(monkeypatch: 
     process, _ = await start(SLEEP)
     assert await end_process(process, ladder=10) == "interrupt"
     assert reaped(process.pid)
-
-
-async def test_looking_whether_it_has_ended_reaps_nothing() -> None:
-    process, _ = await start(READY)
-    await wait_ended(process)
-    group = ProcessGroup(process)
-    assert group.ended and not group.reaped
-    assert not reaped(process.pid)
-    await end_process(process)
-    assert group.reaped
-
-
-async def test_a_number_that_has_passed_to_another_process_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    process, _ = await start(DEAF_NESTED)
-    read, births = process_group._read_row, itertools.count()
-
-    def younger(pid: int) -> object:
-        row = read(pid)
-        return row and replace(row, born=next(births))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(process_group, "_read_row", younger)
-        group = ProcessGroup(process)
-        group.find()
-    assert repr(group) == f"<ProcessGroup {process.pid} and 0 more>"
-    await kill_process(process)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
