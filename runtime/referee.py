@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 import trio
+from trio.lowlevel import Task, current_task
 
 from .conversation import Conversation
 from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded, ToolBegan, ToolEnded, WordsAccepted
+from .ledger import Ledger
+from .leftovers import started_by
 from .post import Post
 from .receipt import Receipt, Words
+from .record import find_disorder
 from .subscription import Subscription
 from .turn import Turn
 
@@ -38,6 +42,10 @@ class Invariant(Enum):
     HOST_UNHARMED = "the host's program ends as it does without an interruption"
     CALLS = "no call stays without an outcome: done, failed, interrupted or not started"
     NOTHING_LOST = "no message is lost: words are seen, told or missed, once; what was done is kept"
+    NOTHING_LEFT = "nothing is left behind: no task, process, descriptor or thread is alive after the conversation"
+    ORDER_KEPT = "order is kept: of one sender's posts to one recipient, none stands before an earlier one"
+    LOADS = "a transcript that is written loads again: the same rounds, posts and ids"
+    FAILURE = "a failure goes to whoever asked: nobody else gets it, and the conversation can be used afterwards"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +74,17 @@ class Referee(Subscription[Event]):
         """Asks, by the id of their post; True for one that was asked while its asker's attempt was being cut."""
         self._cuts: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
+        self.own_tasks: dict[Turn, Task] = {}
+        """Every turn that was begun, and the task in which its attempts run."""
+        self.beginning: set[Task] = set()
+        """Tasks that have not come back from the first wait of their attempt."""
+        self.calls: dict[str, tuple[str, str]] = {}
+        """The calls of tools that have no outcome yet, with the role and the post that it works on."""
         self._closed_for: set[str] = set()
         """Roles that have the words that cut them: their old attempt must record nothing more."""
-        self._unkept: dict[str, str] = {}
-        """What stood in a role's draft when it was cut, until a post holds it."""
-        self._calls: dict[str, str] = {}
-        """The calls of tools that have no outcome yet, with their roles."""
-        self._offered: set[tuple[str, str]] = set()
-        """Roles and the words that lay in their rounds when an attempt of theirs began."""
-        self._rounds_ended: dict[str, tuple[float, str]] = {}
-        """When rounds ended, and how."""
-        self._placed: dict[str, dict[str, str]] = {}
-        """By the id of words: the roles whose rounds hold them, and into which round they were recorded."""
+        self._unkept: dict[str, tuple[str, str]] = {}
+        """By the post worked on: the role, and what stood in its draft when it was cut, until a post holds it."""
+        self._ledger = Ledger()
 
     def put(self, item: Event) -> None:
         """Looks at an event as it happens."""
@@ -90,30 +97,40 @@ class Referee(Subscription[Event]):
                 self._words_recorded(post, round_id)
             case PostRecorded(post):
                 self._post_recorded(post)
-            case ToolBegan(role, call=call):
-                self._calls[call] = role
+            case ToolBegan(role, post_id, call=call):
+                self.calls[call] = (role, post_id)
             case ToolEnded(call=call):
-                self._expect(call in self._calls, Invariant.CALLS, f"{call} has ended twice")
-                self._calls.pop(call, None)
+                self._expect(call in self.calls, Invariant.CALLS, f"{call} has ended twice")
+                self.calls.pop(call, None)
             case WordsAccepted(words):
                 self._accepted.add(words.id)
             case RoundEnded(round_id, state):
-                self._rounds_ended[round_id] = (trio.current_time(), state)
+                self._ledger.rounds_ended[round_id] = (trio.current_time(), state)
                 left = [turn for turn in self._router.turns if turn.foreground]
                 self._expect(not left, Invariant.ALONE, f"the round ended over {left}")
+                over = [turn for turn in self.own_tasks if turn.state == "ended"]
+                self._expect_no_task(started_by(over, self.own_tasks.values()), "the round has ended")
+
+    def close(self) -> None:
+        """Called when the conversation's nursery has closed."""
+        super().close()
+        self._expect_no_task(started_by(self.own_tasks), "the conversation has closed")
 
     def judge(self, receipts: Sequence[Receipt], injected_at: float) -> list[Breach]:
         """The verdict after the scenario: what was broken on the way, and what the end leaves open."""
         left = list(self._router.turns)
         self._expect(not left, Invariant.ONE_ANSWER, f"{left} never ended")
-        self._expect(not self._calls, Invariant.CALLS, f"{self._calls} have no outcome")
-        outcomes = Counter(post.marks.in_reply_to for post in self.posts if post.send_from != post.send_to)
+        self._expect(not self.calls, Invariant.CALLS, f"{self.calls} have no outcome")
+        sent = [post for post in self.posts if post.send_from != post.send_to and post.marks.kind != "question"]
+        outcomes = Counter(post.marks.in_reply_to for post in sent)
         for post_id in self._requests:
             count = outcomes[post_id]
             self._expect(count == 1, Invariant.ONE_ANSWER, f"request {post_id} has {count} outcomes")
         self._expect(not self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
         kept = [post for round_ in self._conversation.transcript().rounds for post in round_.post_list]
         self._expect(kept == self.posts, Invariant.NOTHING_LOST, "memory holds other posts than were recorded")
+        for disorder in find_disorder(kept, self.posts):
+            self._expect(False, Invariant.ORDER_KEPT, disorder)
         ids = {post.id for post in self.posts}
         self._expect(len(ids) == len(self.posts), Invariant.NOTHING_LOST, "a post was recorded twice")
         failures = [post for post in self.posts if post.marks.kind == "error" and post.send_from == post.send_to]
@@ -127,12 +144,10 @@ class Referee(Subscription[Event]):
     def _attempt_began(self, turn: Turn) -> None:
         below = [other for other in self._router.turns if other.asker is turn]
         self._expect(not below, Invariant.ALONE, f"{turn} begins over {below}")
-        beside = [other for other in self._router.turns_of(turn.role) if other.state == "running" and other is not turn]
-        if turn.post.marks.kind == "question":  # it runs in the task of its role's other turn
-            beside = []
-        self._expect(not beside, Invariant.ALONE, f"{turn} begins beside {beside}")
-        asker = turn.asker
-        abandoned = asker is not None and asker.cut and not (asker.shields or self._requests.get(turn.post.id, False))
+        beside = [other for other in self._running(turn.role) if other is not turn and not _is_question(other)]
+        self._expect(not beside or _is_question(turn), Invariant.ALONE, f"{turn} begins beside {beside}")
+        self._begins_in(turn, current_task())
+        abandoned = _cut_and_open(turn.asker) and not self._requests.get(turn.post.id, False)
         self._expect(not turn.recalled and not abandoned, Invariant.RECALLED, f"{turn} begins for nobody")
         self._expect(turn.scope not in self._scopes, Invariant.ONE_SCOPE, f"{turn} enters a scope again")
         if turn.scope is not None:
@@ -142,17 +157,26 @@ class Referee(Subscription[Event]):
         once = attempts <= 1 + cuts and turn.attempts == attempts
         self._expect(once, Invariant.ONCE, f"attempt {attempts} of {turn} after {cuts} cuts")
         self._expect(not turn.pending, Invariant.ACCEPT_THEN_CUT, f"{turn} begins before its words are recorded")
-        self._expect(turn.role not in self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
-        self._expect(turn.role not in self._calls.values(), Invariant.CALLS, f"{turn} begins over {self._calls}")
+        self._expect(turn.post.id not in self._unkept, Invariant.NOTHING_LOST, f"unfinished work {self._unkept}")
+        calls = [call for call, (_, post_id) in self.calls.items() if post_id == turn.post.id]
+        self._expect(not calls, Invariant.CALLS, f"{turn} begins over {calls}")
         self._closed_for.discard(turn.role)
-        self._offered.update((words, turn.role) for words, roles in self._placed.items() if turn.role in roles)
+        self._ledger.attempt_began(turn.role)
+
+    def _begins_in(self, turn: Turn, task: Task) -> None:
+        if turn.attempts > 1:
+            self._expect_no_task(started_by([turn], [task]), f"attempt {turn.attempts} of {turn} begins")
+        self.own_tasks[turn] = task
+        self.beginning.add(task)
 
     def _attempt_cut(self, turn: Turn, words_id: str | None) -> None:
         known = words_id is None or words_id in self._accepted
         self._expect(known, Invariant.ACCEPT_THEN_CUT, f"{turn} was cut before {words_id} were accepted")
+        if words_id is not None:
+            self._ledger.aimed(words_id)
         self._cuts[turn.post.id] += 1
         if turn.draft is not None and turn.draft.text:
-            self._unkept[turn.role] = turn.draft.text
+            self._unkept[turn.post.id] = (turn.role, turn.draft.text)
 
     def _post_recorded(self, post: Post) -> None:
         self.posts.append(post)
@@ -167,39 +191,43 @@ class Referee(Subscription[Event]):
 
     def _words_recorded(self, post: Post, round_id: str) -> None:
         self.posts.append(post)
-        roles = self._placed.setdefault(post.marks.words or "", {})
-        self._expect(post.send_to not in roles, Invariant.NOTHING_LOST, f"{post.send_to} has {post.marks.words} twice")
-        roles[post.send_to] = round_id
-        running = [turn for turn in self._router.turns_of(post.send_to) if turn.state == "running"]
-        if len(running) == 1 and running[0].cut:  # of several, beside a question, only the first to end comes before
+        new = self._ledger.recorded(post, round_id)
+        self._expect(new, Invariant.NOTHING_LOST, f"{post.send_to} has {post.marks.words} twice")
+        running = self._running(post.send_to)
+        if len(running) == 1 and running[0].cut:  # beside a question's turn the role may go on
             self._closed_for.add(post.send_to)
 
     def _look_for_kept_work(self, post: Post) -> None:
-        draft = self._unkept.get(post.send_from)
-        finished = post.marks.kind == "reply" and post.marks.state == "whole"  # then the draft has served its purpose
-        if draft is not None and (finished or draft in post.message):
-            del self._unkept[post.send_from]
+        answered = post.marks.in_reply_to if post.marks.state == "whole" and post.send_from != post.send_to else None
+        for post_id, (role, draft) in list(self._unkept.items()):
+            # a reply, or a request that was handed on, is all that the draft was for
+            if post.send_from == role and (answered == post_id or draft in post.message):
+                del self._unkept[post_id]
 
     def _judge_words(self, words: Words, injected_at: float) -> None:
         self._expect(not words.leaving, Invariant.RECALLED, f"{words.leaving} turns never left for {words.receipt}")
-        if words.action in ("started", "waiting"):
-            return
-        placed = self._placed.get(words.id, {})
-        agrees = words.settled is not None and (words.settled == "missed") != bool(placed)
-        self._expect(agrees, Invariant.NOTHING_LOST, f"{words.receipt}, recorded for {list(placed)}")
-        without = f"work went on without {words.receipt}"
-        if words.settled == "missed" and words.reached:
-            at_once = any(time == injected_at for time, _ in self._rounds_ended.values())
-            self._expect(at_once, Invariant.NOTHING_LOST, without)
-        if words.settled == "told" and words.role is None:
-            offered = any((words.id, role) in self._offered for role in placed)
-            ends = [self._rounds_ended.get(round_id, (injected_at, "")) for round_id in placed.values()]
-            went_on = any(state == "finished" and time > injected_at for time, state in ends)
-            self._expect(offered or not went_on, Invariant.NOTHING_LOST, without)
+        for lost in self._ledger.find_lost(words, injected_at):
+            self._expect(False, Invariant.NOTHING_LOST, lost)
+
+    def _running(self, role: str) -> list[Turn]:
+        return [turn for turn in self._router.turns_of(role) if turn.state == "running"]
 
     def _turn(self, role: str, post_id: str) -> Turn:
         return next(turn for turn in self._router.turns_of(role) if turn.post.id == post_id)
 
+    def _expect_no_task(self, left: list[str], when: str) -> None:
+        self._expect(not left, Invariant.NOTHING_LEFT, f"{when} over the tasks {left}")
+
     def _expect(self, holds: bool, invariant: Invariant, otherwise: str) -> None:
         if not holds:
             self.breaches.append(Breach(invariant, otherwise))
+
+
+def _is_question(turn: Turn) -> bool:
+    """Whether it is answered inside its role's waiting ask, and so beside that role's other turn."""
+    return turn.post.marks.kind == "question"
+
+
+def _cut_and_open(turn: Turn | None) -> bool:
+    """Whether its attempt was cut, and what it asks for is recalled with it: not out of an uninterruptible block."""
+    return turn is not None and turn.cut and not getattr(turn, "shields", ())

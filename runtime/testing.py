@@ -20,10 +20,12 @@ import trio._core._run as trio_run
 from trio.testing import MockClock
 
 from .conversation import Conversation
-from .errors import CallboardError
+from .failure import Failure
 from .ids import Ids, current_ids
+from .leftovers import Holdings, tasks
+from .moments import RUNTIME_TASKS, STEPS, Moments
 from .receipt import Receipt
-from .referee import Breach, Invariant, Referee
+from .referee import Breach, Invariant
 
 T = TypeVar("T")
 Watch = Callable[[Conversation], Conversation]
@@ -31,11 +33,12 @@ Scenario = Callable[[Watch], Awaitable[object]]
 """Opens a conversation, hands it to `watch` (which gives it back), and uses it as its host would."""
 Inject = Callable[[Conversation], object]
 """Calls verbs at the chosen moment; gives the receipt, or a list of them, for the referee to look at."""
-
 EPOCH = 1_700_000_000_000_000
 """What the virtual clock's zero is called in ids and times, in microseconds."""
 TIME_LIMIT = 600.0
 """Virtual seconds after which a run counts as hung."""
+LOADED = 32
+"""Of the undisturbed run, and of one in so many others, the transcript is loaded again: that takes as long as a run."""
 
 
 class InvariantBroken(AssertionError):
@@ -53,11 +56,46 @@ class InterruptReport:
     runs: int = 0
     seeds: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
-    """How the words ended: seen, told, missed, or started a round."""
+    """How the words ended: seen, told, missed, or started a round. How a failure did: see `fail`."""
+    moments: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Where it was injected: who was about to run, a role by its name, and what the conversation was doing there."""
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The runs and the outcomes, in a line."""
         outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
         return f"{self.runs} runs over {self.seeds} seeds: {outcomes or 'nothing injected'}"
+
+    def add(self, other: InterruptReport) -> None:
+        """Counts the other's runs too, of the same seeds."""
+        self.runs += other.runs
+        self.seeds = max(self.seeds, other.seeds)
+        self.outcomes += other.outcomes
+        self.moments += other.moments
+
+    def table(self, *, roles: str = "") -> str:
+        """The moments: a line for who was about to run, a column for what was going on, empty ones left out.
+
+        With `roles` all roles stand in one line of that name.
+        """
+        counts: Counter[tuple[str, str]] = Counter()
+        for (who, step), count in self.moments.items():
+            counts[roles if roles and who not in RUNTIME_TASKS else who, step] += count
+        columns = [step for step in STEPS if any(found == step for _, found in counts)]
+        names = sorted({who for who, _ in counts}, key=lambda who: (who in RUNTIME_TASKS, who))
+        rows = [["", *columns, "all"]]
+        rows += [_row(name, [counts[name, step] for step in columns]) for name in names]
+        rows.append(_row("all", [sum(counts[name, step] for name in names) for step in columns]))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.table()}" if self.moments else self.summary
+
+
+def _row(name: str, counts: Sequence[int]) -> list[str]:
+    return [name, *(str(count or "") for count in counts), str(sum(counts))]
 
 
 def run_seeded(
@@ -110,9 +148,12 @@ def every_interrupt_point(
     for seed in seeds:
         report.seeds += 1
         moments = count_moments(scenario, seed, limit)
+        holdings = Holdings.now()
         for moment in _sampled(moments, sample, seed):
-            for outcome in run_interrupted(scenario, inject, seed, moment, limit):
-                report.outcomes[outcome] += 1
+            run = Moments(inject, moment)
+            _run(scenario, run, seed, limit, holdings)
+            report.outcomes.update(_outcomes(run))
+            report.moments.update([run.place] if run.place is not None else [])
             report.runs += 1
     return report
 
@@ -124,79 +165,59 @@ def interrupt(level: int, times: int = 1, **options: Any) -> Inject:
     ]
 
 
+def fail(role: str | None = None) -> Inject:
+    """An injection: the running attempt of a role, or of the first that waits for nobody, raises `InjectedFailure`.
+
+    It does so at its next wait: the role that asked gets RoleFailed, or the host does, whose scenario may then end with
+    that. Counted as `failed`, `handled` if the role went on, `failed while cut`, or `met nobody`.
+    """
+    return lambda conversation: Failure(conversation, role)
+
+
 def count_moments(scenario: Scenario, seed: int = 0, limit: float = TIME_LIMIT) -> int:
     """How many moments the undisturbed scenario has, from `watch` on. Raises InvariantBroken if it is broken itself."""
-    moments = _Moments(None, -1)
+    moments = Moments(None, -1)
     _run(scenario, moments, seed, limit)
     return moments.count
 
 
 def run_interrupted(scenario: Scenario, inject: Inject, seed: int, moment: int, limit: float = TIME_LIMIT) -> list[str]:
     """One run, with an interruption at one moment; what became of the words. Raises InvariantBroken."""
-    moments = _Moments(inject, moment)
-    _run(scenario, moments, seed, limit)
-    return [_outcome(receipt) for receipt in moments.receipts]
+    moments = Moments(inject, moment)
+    _run(scenario, moments, seed, limit, Holdings.now())
+    return _outcomes(moments)
 
 
-class _Moments(trio.abc.Instrument):
-    """Counts moments from the opening of the watched conversation on; calls `inject` at the chosen one."""
+def _run(scenario: Scenario, moments: Moments, seed: int, limit: float, before: Holdings | None = None) -> None:
+    """`before` is what was open; without it nothing but tasks counts as left: a first run may open what all share."""
+    left: list[str] = []
 
-    def __init__(self, inject: Inject | None, at: int) -> None:
-        self.count = 0
-        self.receipts: list[Receipt] = []
-        self.injected_at = 0.0
-        self.referee: Referee | None = None
-        self.error: BaseException | None = None
-        self._inject = inject
-        self.at = at
-        self._conversation: Conversation | None = None
-
-    def watch(self, conversation: Conversation) -> Conversation:
-        self._conversation = conversation
-        self.referee = Referee(conversation)
-        conversation._router.events.subscribe(self.referee)
-        return conversation
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._moment()
-
-    def before_io_wait(self, timeout: float) -> None:
-        self._moment()
-
-    def _moment(self) -> None:
-        if self._conversation is None:
-            return
-        if self.count == self.at and self._inject is not None:
-            self.injected_at = trio.current_time()
-            try:
-                receipts = self._inject(self._conversation)
-            except CallboardError:
-                pass  # refused, as to a host that speaks when the conversation has closed: nothing was injected
-            except BaseException as error:  # trio would only log it and drop the instrument
-                self.error = error
-            else:
-                found = receipts if isinstance(receipts, list) else [receipts]
-                self.receipts = [receipt for receipt in found if isinstance(receipt, Receipt)]
-        self.count += 1
-
-
-def _run(scenario: Scenario, moments: _Moments, seed: int, limit: float) -> None:
     async def main() -> None:
-        await scenario(moments.watch)
+        there = set(tasks())
+        try:
+            await scenario(moments.watch)
+        finally:
+            left.extend(f"task {task.name}" for task in tasks() if task not in there)
 
     failure: BaseException | None = None
     try:
         run_seeded(main, seed, [moments], limit)
     except Exception as error:
         failure = error
-    referee = moments.referee
-    breaches = referee.judge(moments.receipts, moments.injected_at) if referee is not None else []
+    left += before.left_behind() if before is not None else []
+    breaches = moments.judge(sorted(left))
+    if moments.at < 0 or (moments.at + seed) % LOADED == 0:
+        breaches += [Breach(Invariant.LOADS, change) for change in moments.find_change()]
     failure = moments.error or failure
-    if failure is not None:
+    if failure is not None and not any(one.caused(failure) for one in moments.failures):
         breaches.append(Breach(Invariant.HOST_UNHARMED, f"the scenario raised {failure!r}"))
     if breaches:
         where = "undisturbed" if moments.at < 0 else f"moment {moments.at}"
         raise InvariantBroken(f"seed {seed}, {where}", breaches) from failure
+
+
+def _outcomes(moments: Moments) -> list[str]:
+    return [*map(_outcome, moments.receipts), *(failure.outcome for failure in moments.failures)]
 
 
 def _outcome(receipt: Receipt) -> str:
