@@ -188,6 +188,8 @@ class Referee(Subscription[Event]):
         for turn in self._router.turns:
             if turn.post is post and turn.asked:
                 self._requests[post.id] = turn.asker is not None and turn.asker.cut
+            elif turn.post.id == post.marks.in_reply_to and post.send_from == turn.role != post.send_to:
+                self._expect(not turn.waits, Invariant.RECALLED, f"{turn} answers over {list(turn.waits)}")
 
     def _words_recorded(self, post: Post, round_id: str) -> None:
         self.posts.append(post)
