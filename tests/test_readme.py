@@ -11,6 +11,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,17 @@ def on_the_virtual_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("program", [one for one in PROGRAMS if not one.serves], ids=lambda program: program.place)
-def test_a_program_prints_what_stands_below_it(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_prints_what_stands_below_it(
+    program: Program, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     if program.reason is not None:
         pytest.skip(program.reason)
     on_the_virtual_clock(monkeypatch)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         names = execute(program)
         for name in [name for name in names if name.startswith("test_")]:
-            names[name]()
+            fixtures = signature(names[name]).parameters
+            names[name](**{fixture: request.getfixturevalue(fixture) for fixture in fixtures})
     assert program.printed is None or printed.getvalue() == program.printed
 
 
