@@ -83,6 +83,18 @@ def test_no_message_is_lost(verdicts: Verdicts) -> None:
     assert not verdicts.breaches.get(Invariant.NOTHING_LOST)
 
 
+def test_nothing_is_left_behind(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.NOTHING_LEFT)
+
+
+def test_order_is_kept(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ORDER_KEPT)
+
+
+def test_a_transcript_that_is_written_loads_again(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.LOADS)
+
+
 def test_the_runs_reach_every_outcome(verdicts: Verdicts) -> None:
     assert verdicts.runs == len(SCENARIOS) * len(INJECTIONS) * len(SEEDS) * SAMPLE
     assert set(verdicts.outcomes) >= {"seen", "told", "missed", "started"}
