@@ -21,10 +21,11 @@ LAYERS = {
           dead_letters request receipt shield turn answer gate scripted_model""",
     2: "directory waits",
     3: "routes router",
-    4: "process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context actor",
+    4: """process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context
+          actor""",
     5: "reach aim intervention memory attempt receive_loop lifetime",
     6: "line queued background roster facilities supervisor",
-    7: "spoken conversation_view conversation opening board referee testing watchdog",
+    7: "spoken conversation_view conversation opening board leftovers record ledger referee failure moments testing watchdog",
 }
 
 # Folders of runtime that bring a library of their own. They may import every row; no row imports them,
