@@ -25,7 +25,8 @@ LAYERS = {
           actor""",
     5: "reach aim intervention memory attempt receive_loop lifetime",
     6: "line queued background roster facilities supervisor",
-    7: "spoken conversation_view conversation opening board leftovers record ledger referee failure moments testing watchdog",
+    7: """spoken conversation_view conversation opening board leftovers record ledger referee failure moments testing
+          watchdog""",
 }
 
 # Folders of runtime that bring a library of their own. They may import every row; no row imports them,

@@ -13,6 +13,8 @@ from callboard.runtime.testing import InvariantBroken, every_interrupt_point
 from tests.injections import INJECTIONS
 from tests.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.timeout(600)  # the first test waits for all runs, which a busy machine makes long
+
 SEEDS = range(5)
 SAMPLE = 1
 
