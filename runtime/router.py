@@ -87,13 +87,15 @@ class Router(Routes):
         """Waits; what has not been begun by its deadline is recalled. Work that runs has a scope for that."""
         deadline = turn.budget.deadline
         if not turn.has_own_deadline or self.time.now() >= deadline:
+            return await wait()
+        with self.time.move_on_at(deadline) as scope:
             await wait()
-        elif await self.time.waits_too_long(wait, deadline) and (turn := turn.latest).state == "queued":
+        if scope.cancelled_caught and (turn := turn.latest).state == "queued":
             self.recall(turn, RoleFailed(turn.role, turn.post.id, turn.budget.out_of_time()))
 
     async def _wait_to_tell(self, turn: Turn, entry: Entry) -> None:
         try:
-            with trio.move_on_after(self.tell_timeout):
+            with self.time.move_on_at(self.time.now() + self.tell_timeout):
                 return await entry.mailbox.put(turn.post.id, turn)
         except BaseException:
             self._bury(turn, f"{turn.post.send_from} was interrupted before there was room")

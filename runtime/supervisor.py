@@ -54,6 +54,7 @@ class Supervisor:
             server.start = partial(self._start_server, server)
         self._watching = False
         self._idle_since = 0.0
+        """In working time: a pause does not let an idle task grow old."""
 
     def watch(self) -> None:
         """Called when a round begins: from now on, until nothing has worked for a while, a cancellation is seen."""
@@ -63,7 +64,7 @@ class Supervisor:
 
     def idle(self) -> None:
         """Called when the last turn has ended."""
-        self._idle_since = trio.current_time()
+        self._idle_since = self._router.time.now()
 
     async def close(self) -> list[Exception]:
         """Waits for all turns, then leaves the lifetimes in reverse order; gives what leaving them raised.
@@ -103,7 +104,7 @@ class Supervisor:
     def _until_let_go(self) -> float:
         if self._router.turns or self._router.gate.paused:
             return max(self._options.idle_after, 1.0)
-        return self._idle_since + self._options.idle_after - trio.current_time()
+        return self._idle_since + self._options.idle_after - self._router.time.now()
 
     def _let_go(self) -> None:
         """Ends the tasks of all who wait for posts and have no lifetime of their own."""

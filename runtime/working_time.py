@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import trio
@@ -36,15 +36,15 @@ class WorkingTime:
         """The scope has ended."""
         self._scopes.pop(scope, None)
 
-    async def waits_too_long(self, wait: Callable[[], Awaitable[None]], deadline: float) -> bool:
-        """Waits until this moment of working time at most; whether that came first."""
+    @contextmanager
+    def move_on_at(self, deadline: float) -> Iterator[trio.CancelScope]:
+        """As trio's, for a moment of working time: the block is cancelled, and its end is the end of that."""
         with trio.CancelScope() as scope:
             self.limit(scope, deadline)
             try:
-                await wait()
+                yield scope
             finally:
                 self.forget(scope)
-        return scope.cancelled_caught
 
     def stand_still(self) -> None:
         """Nothing is cancelled until as many calls of `go_on` have followed."""
