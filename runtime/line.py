@@ -38,7 +38,7 @@ class Line:
         """The running round's turn; None once it is over and only others are awaited."""
         self._result: Post | Exception | None = None
         self._breaking = False
-        """Whether the round ends with an error, once all that runs has ended."""
+        """Whether all that runs is to end, the round with an error, before anything else begins."""
         self._waiting: list[Request] = []
         self._held = False
         """Whether what stands in line waits until somebody speaks again: the last round was stopped."""
@@ -119,7 +119,7 @@ class Line:
 
     def break_off(self, error: Exception) -> None:
         """Ends all that nobody waits for but the user: told work failed, the round did, or somebody stopped it."""
-        self._breaking = self._current is not None
+        self._breaking = self._current is not None or bool(self._router.turns)
         for turn in list(self._router.turns):
             if turn.asker is None:
                 self._router.recall(turn, error)
@@ -148,6 +148,9 @@ class Line:
         if self._result is not None and not (self._breaking and self._router.turns):
             self._end(self._result)
             self._begin_next()
+        elif self._breaking and self._current is None and not self._router.turns:
+            self._breaking = False
+            self._begin_next()
         self._look_if_idle()
 
     def _root_ended(self, turn: Turn) -> None:
@@ -159,7 +162,7 @@ class Line:
             self.break_off(turn.result)
 
     def _begin_next(self) -> None:
-        while self._current is None and self._waiting and not (self._held or self._router.closed):
+        while self._current is None and self._waiting and not (self._held or self.stopping):
             request = self._waiting.pop(0)
             self._begin(request)
             self._queue_changed(request)

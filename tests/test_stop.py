@@ -10,6 +10,7 @@ from callboard.runtime.errors import RoundStopped
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from tests.scenarios import LateWorker, Teller, Trusting, Worker
+from tests.situations import Clerk
 from tests.test_interruption import at_work, chain, log
 
 
@@ -118,3 +119,28 @@ async def test_words_that_come_while_all_ends_meet_nobody_or_open_the_next_round
         waiting = conversation.communicate("next")
         assert (missed.action, await missed.seen(), waiting.action) == ("missed", False, "waiting")
         assert (await waiting.reply()).message.startswith("boss[]")
+
+
+class Told(Actor):
+    """Answers at once, and leaves work behind that takes five seconds to end."""
+
+    name = "told"
+    subordinates = (Clerk(clean_up=5),)
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        if post.message == "q":
+            await context.tell("clerk", "in your own time")
+        return post.reply(f"{post.message} at {trio.current_time():g}")
+
+
+async def test_what_is_said_while_told_work_is_being_stopped_waits_for_its_end(autojump_clock: MockClock) -> None:
+    async with open_conversation(Told()) as conversation:
+        await conversation.send("q")
+        await trio.sleep(1.5)
+        conversation.stop("enough")
+        conversation.pause()
+        assert not conversation.paused
+        assert conversation.intervene("x", role="clerk").action == "missed"
+        waiting = conversation.communicate("next")
+        assert waiting.action == "waiting"
+        assert (await waiting.reply()).message == "next at 6.5"
