@@ -129,6 +129,18 @@ class Conversation(ConversationView):
         """The rounds that were enqueued and have not begun, in order."""
         return self._spoken.queued()
 
+    def edit(self, id: str, message: str | UserMessage) -> bool:
+        """Replaces what an enqueued round will be asked, by its id; False if it does not stand in line (any more)."""
+        self._router.refuse_inside("edit")
+        queued = self._spoken.in_line(id)
+        return queued is not None and queued.edit(message)
+
+    def withdraw(self, id: str) -> bool:
+        """Takes an enqueued round out of the line, by its id; False if it does not stand in line (any more)."""
+        self._router.refuse_inside("withdraw")
+        queued = self._spoken.in_line(id)
+        return queued is not None and queued.withdraw()
+
     def pause(self) -> None:
         """Turns stop before their next attempt, step or ask; a running step goes on, and deadlines stand still.
 

@@ -53,6 +53,8 @@ class Line:
         """Called when a round has ended, before the next one begins."""
         self.limits = Limits()
         """What a round may use."""
+        self.refuse_inside = router.refuse_inside
+        """Raises InsideTurn in a turn of this conversation."""
 
     @property
     def current(self) -> Request | None:
@@ -86,8 +88,8 @@ class Line:
         else:
             self._waiting.append(request)
             self._held = self._held and request.report is not None
-            self._begin_next()
             self._queue_changed(request)
+            self._begin_next()
 
     def release(self) -> None:
         """What a stop held in line may begin."""
@@ -164,8 +166,8 @@ class Line:
     def _begin_next(self) -> None:
         while self._current is None and self._waiting and not (self._held or self.stopping):
             request = self._waiting.pop(0)
-            self._begin(request)
             self._queue_changed(request)
+            self._begin(request)
 
     def _begin(self, request: Request) -> None:
         self._current = request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from .line import Line
@@ -44,14 +45,22 @@ class Queued:
             return "over"
         return "waiting" if self._request.round is None else "begun"
 
-    def edit(self, message: str) -> bool:
-        """Replaces the text, in its place in line; False, and nothing changed, if its round has begun or it is over."""
+    def edit(self, message: str | UserMessage) -> bool:
+        """Replaces the text, or all of the message but its id, in its place in line.
+
+        False, and nothing changed, if its round has begun or it is over. Raises InsideTurn.
+        """
+        self._line.refuse_inside("edit")
         words = self._request.words
-        changed = UserMessage(message, words.attachments, words.system_message, words.id, words.extra)
+        changed = replace(words, message=message) if isinstance(message, str) else replace(message, id=words.id)
         return self._line.edit(self._request, changed)
 
     def withdraw(self) -> bool:
-        """Takes it out of the line, `reply` raises RequestRecalled; False if its round has begun or it is over."""
+        """Takes it out of the line; `reply` raises RequestRecalled. False if its round has begun or it is over.
+
+        Raises InsideTurn.
+        """
+        self._line.refuse_inside("withdraw")
         return self._line.withdraw(self._request)
 
     async def reply(self) -> Post:

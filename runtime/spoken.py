@@ -85,6 +85,10 @@ class Spoken:
         waiting = (request.words.id for request in self._line.waiting if request.outlasts_stop)
         return tuple(self._queued[id] for id in waiting)
 
+    def in_line(self, id: str) -> Queued | None:
+        """What was put in line for later under this id and has not begun."""
+        return self._queued.get(id)
+
     def say(self, words: Words, request: Request | None) -> Words:
         """Intervenes with the words; what meets nobody becomes the round of `request`, if there is one."""
         words.fallback = request
