@@ -185,7 +185,7 @@ class Conversation(ConversationView):
         run = trio.from_thread.run if inspect.iscoroutinefunction(verb) else trio.from_thread.run_sync
         try:
             return run(call, trio_token=self._token)
-        except trio.RunFinishedError:
+        except (trio.RunFinishedError, trio.Cancelled):  # trio ends: this thread has no scope that was cancelled
             raise ConversationClosed from None
 
     async def wait_idle(self) -> None:
