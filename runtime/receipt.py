@@ -5,7 +5,7 @@ Names of roles stand innermost first. They change only when words are aimed agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -121,7 +121,7 @@ class Receipt:
 
     @property
     def action(self) -> Action:
-        """What was done: a round started, an intervention made, the words put in line, or nobody met."""
+        """What was done: a round started, an intervention made, the words kept waiting, or nobody met."""
         return self._words.action
 
     @property
@@ -182,18 +182,36 @@ class Receipt:
 
 
 def _sentence(words: Words) -> str:
+    in_line = words.request is not None and words.request.round is None
     match words.action:
         case "started":
             return "started a round"
         case "waiting":
-            return f"wait {_WAITS[words.delivery]}"
+            return f"waiting {_WAITS['now' if in_line else words.delivery]}"
         case "missed":
-            return "met nobody"
-    groups = (("reached", ""), ("interrupted", ""), ("recalled", ""), ("told", " at once"), ("spared", ""))
-    parts = [f"{verb} {_listed(names)}{how}" for verb, how in groups if (names := getattr(words, verb))]
-    fates = {"seen": "seen", "told": "not read before the round ended", "missed": "met nobody", None: "not seen yet"}
-    fate = fates[words.settled or ("seen" if words.seen_by else None)]
-    return "; ".join([", ".join(parts) or "reached nobody", fate])
+            return "its round never began" if in_line else "met nobody"
+    return f"{', '.join(_deeds(words))}; {_fate(words)}"
+
+
+def _deeds(words: Words) -> Iterator[str]:
+    if words.told.keys() != words.reached.keys():
+        yield f"reached {_listed(words.reached)}"
+    cut = {**words.interrupted, **words.recalled}
+    for verb, names, how in (
+        ("interrupted", words.interrupted, ""),
+        ("recalled", words.recalled, ""),
+        ("told", words.told, ""),
+        ("let", [name for name in words.spared if name in cut], " finish a block first"),
+        ("left", [name for name in words.spared if name not in cut], " at other work"),
+    ):
+        if names:
+            yield f"{verb} {_listed(names)}{how}"
+
+
+def _fate(words: Words) -> str:
+    if words.seen_by:
+        return f"seen by {_listed(name for name in words.reached if name in words.seen_by)}"
+    return "not seen yet" if words.settled is None else "not seen before the round ended"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -201,4 +219,8 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-_WAITS = {"now": "in line for a round", "after_step": "until the running step ends", "after_turn": "for a turn to end"}
+_WAITS = {
+    "now": "in line for its round",
+    "after_step": "for the running step to end",
+    "after_turn": "for the turns at work to end",
+}

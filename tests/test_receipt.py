@@ -51,12 +51,12 @@ def test_a_receipt_reads_as_a_sentence() -> None:
 
 
 def test_a_receipt_says_at_its_end_what_became_of_the_words() -> None:
-    made = words(told=["Boss"])
+    made = words(reached=["Boss"], told=["Boss"])
     made.action = "intervened"
-    made.seen_by.add("Boss")
-    assert repr(made.receipt) == "<Receipt words-1: told Boss at once; seen>"
     made.settled = "told"
-    assert repr(made.receipt) == "<Receipt words-1: told Boss at once; not read before the round ended>"
+    assert repr(made.receipt) == "<Receipt words-1: told Boss; not seen before the round ended>"
+    made.seen_by.add("Boss")
+    assert repr(made.receipt) == "<Receipt words-1: told Boss; seen by Boss>"
 
 
 def test_words_that_met_nobody_are_missed() -> None:
