@@ -30,6 +30,8 @@ VERBS: dict[str, Callable[[Conversation, Queued], partial[Any]]] = {
     "edit of a handle": lambda conversation, queued: partial(queued.edit, "x"),
     "withdraw": lambda conversation, queued: partial(conversation.withdraw, queued.id),
     "withdraw of a handle": lambda conversation, queued: partial(queued.withdraw),
+    "edit of what is not there": lambda conversation, queued: partial(conversation.edit, "nobody's", "x"),
+    "withdraw of what is not there": lambda conversation, queued: partial(conversation.withdraw, "nobody's"),
     "resume": lambda conversation, queued: partial(conversation.resume),
     "wait_idle": lambda conversation, queued: partial(conversation.wait_idle),
 }

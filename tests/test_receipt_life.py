@@ -247,6 +247,18 @@ async def test_what_was_stopped_is_named_with_what_its_clean_up_raised(autojump_
         assert ([str(error) for error in stopped.errors], stopped.abandoned) == (["the clean-up failed"], ())
 
 
+async def test_words_that_come_now_bring_those_that_wait_for_a_step_along(autojump_clock: MockClock) -> None:
+    async with at_work(Trusting("boss", Streamer("a"), Streamer("b"))) as (conversation, _):
+        waiting = conversation.intervene("waits for both", delivery="after_step")
+        assert waiting.action == "waiting"
+        now = conversation.intervene("now", role="a")
+        assert (sorted(waiting.interrupted), now.interrupted) == (["a", "b"], ("a",))
+    assert [line for line in log(conversation) if "> a intervention" in line] == [
+        "User > a intervention waits for both",
+        "User > a intervention now",
+    ]
+
+
 async def test_a_nudge_starts_a_turn_again_in_place(autojump_clock: MockClock) -> None:
     async with at_work(chain(3)) as (conversation, started):
         receipt = conversation.nudge()
