@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from .errors import PostRefused
+from .json_value import frozen
+from .post import Marks, Post
 from .reach import Reach, find_leaves, find_reach
 from .receipt import Words
 from .router import Router
 from .turn import Turn
+from .user_message import UserMessage
 
 
 class Aim:
@@ -77,3 +81,23 @@ class Aim:
         while above is not None and not (above.in_step and above in self.captured):
             above = above.asker
         return above is not None
+
+
+def write(words: Words, role: str, rewrite: Callable[[Post], Post]) -> Post:
+    """The post by which words stand in a role's rounds, as the host rewrites it."""
+    message = words.message
+    marks = Marks(
+        kind=words.kind,
+        words=message.id,
+        system_message=message.system_message,
+        extra=frozen(message.extra),
+    )
+    said = post = Post.create(message.message, words.author, role, message.attachments, marks=marks)
+    try:
+        post = rewrite(said)
+    except PostRefused as error:  # the words stand as they were said, and the receipt has what was raised
+        words.errors.append(error)
+    if post is not said:
+        extra, system_message = post.marks.extra, post.marks.system_message
+        words.rewritten[role] = UserMessage(post.message, post.attachment_list, system_message, words.id, extra)
+    return post

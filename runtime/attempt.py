@@ -14,11 +14,12 @@ import trio
 from .answer import checked_answer
 from .cancellation import single_error, while_cancelled
 from .draft import NOTHING, Unfinished
-from .errors import LimitReached, NoReply, RequestRecalled, RoleFailed, describe
+from .errors import LimitReached, NoReply, PostRefused, RequestRecalled, RoleFailed, describe
 from .event import AttemptBegan
 from .intervention import Interventions
 from .json_value import JsonValue
 from .post import Marks, Post
+from .receipt import Words
 from .router import Router
 from .turn import Turn
 
@@ -57,7 +58,8 @@ class Attempts:
         finally:
             if not question.over:  # the attempt around the ask is cut
                 question.recalled = True
-                self._settle_cut(question)
+                raised = await self._on_interrupt(question, work) if question.cut else None
+                self._settle_cut(question, *_present(raised))
                 self._end(question, RequestRecalled(question.role, question.post.id))
 
     def fail(self, turn: Turn, error: Exception) -> None:
@@ -148,7 +150,7 @@ class Attempts:
 
     def _hand_on(self, turn: Turn, post: Post) -> Post | None:
         if turn.recalled:  # nothing starts for nobody
-            return turn.answer(post.message, post.attachment_list, state="partial")
+            return self._router.inspect(turn.answer(post.message, post.attachment_list, state="partial"))
         self._router.hand_on(turn, post)
         return None
 
@@ -182,15 +184,28 @@ class Attempts:
     def _settle_cut(self, turn: Turn, *errors: Exception) -> None:
         """Partial work, what clean-up raised, then the words: always in this order, in one step."""
         if turn.recalled:
-            left = _seal(turn)
-            turn.account = turn.answer(left.text, left.attachments, state="partial", extra=_heard(turn))
-            kept = [turn.account]
+            turn.account, *refused = self._account(turn)
+            kept, errors = [turn.account], (*errors, *refused)
             self._router.record(turn.account)
         else:
             kept = self._keep_draft(turn)
         self._record_errors(turn, errors)
         turn.in_step = 0
         self._interventions.attempt_ended(turn, False, kept, errors)
+
+    def _account(self, turn: Turn) -> tuple[Post, *tuple[PostRefused, ...]]:
+        """What a recalled turn had; of one that the host's hook refuses, an empty one and the refusal."""
+        left, heard = _seal(turn), self._heard(turn)
+        try:
+            return (self._router.inspect(turn.answer(left.text, left.attachments, state="partial", extra=heard)),)
+        except PostRefused as refusal:
+            return turn.answer(state="partial"), refusal
+
+    def _heard(self, turn: Turn) -> Mapping[str, JsonValue] | None:
+        """The words that this turn had received, for the asker that reads its account."""
+        words = [*turn.heard, *turn.pending]
+        posts = ((one, self._interventions.post_for(one, turn.role)) for one in words)
+        return {"user_words": tuple(_read(one, post) for one, post in posts)} if words else None
 
     def _record_errors(self, turn: Turn, errors: Iterable[Exception]) -> None:
         """What clean-up raised."""
@@ -226,9 +241,5 @@ def _present(*errors: Exception | None) -> list[Exception]:
     return [error for error in errors if error is not None]
 
 
-def _heard(turn: Turn) -> Mapping[str, JsonValue] | None:
-    """The words that this turn had received, for the asker that reads its account."""
-    if not turn.heard and not turn.pending:
-        return None
-    words = [*turn.heard, *turn.pending]
-    return {"user_words": tuple(one.said for one in words)}
+def _read(words: Words, post: Post) -> JsonValue:
+    return words.said if post.message == words.message.message else {"id": words.id, "message": post.message}

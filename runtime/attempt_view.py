@@ -56,7 +56,7 @@ class AttemptView:
         turn = self._live()
         if turn.heard:
             self._above.saw(turn.role, [words.id for words in turn.heard])
-        return tuple(words.message for words in turn.heard)
+        return tuple(words.read_by(turn.role) for words in turn.heard)
 
     @property
     def draft(self) -> Draft:

@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from .aim import Aim
-from .errors import PostRefused
+from .aim import Aim, write
 from .event import WordsAccepted, WordsSettled
-from .json_value import frozen
-from .post import Marks, Post
+from .post import Post
 from .reach import Reach
 from .receipt import Words
 from .router import Router
@@ -219,19 +217,13 @@ class Interventions:
         if role in words.placed:
             return
         words.placed.add(role)
-        message = words.message
-        marks = Marks(
-            kind=words.kind,
-            words=message.id,
-            system_message=message.system_message,
-            extra=frozen(message.extra),
-        )
-        post = Post.create(message.message, words.author, role, message.attachments, marks=marks)
-        try:
-            post = self.rewrite(post)
-        except PostRefused as error:  # the words stand as they were said, and the receipt has what was raised
-            words.errors.append(error)
-        self._router.record(post)
+        self._router.record(self.post_for(words, role))
+
+    def post_for(self, words: Words, role: str) -> Post:
+        """The post by which the words stand in a role's rounds, or will, as the host lets them."""
+        if role not in words.posts:
+            words.posts[role] = write(words, role, self.rewrite)
+        return words.posts[role]
 
     def _settle(self, aim: Aim) -> None:
         words = aim.words

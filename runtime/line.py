@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .errors import CallboardError, ConversationClosed, RequestRecalled, RoundStopped
+from .errors import CallboardError, ConversationClosed, PostRefused, RequestRecalled, RoundStopped
 from .event import QueueChanged, RoundBegan, RoundEnded
 from .ids import Ids, current_ids
-from .json_value import frozen
 from .limits import Budget, Limits
 from .memory import Memory
 from .post import USER, Marks, Post
@@ -175,31 +174,33 @@ class Line:
         router = self._router
         router.round = request.round = self._ids.create("round")
         router.budget = Budget(self.limits, router.time.now())
-        self._memory.begin_round(request.round, request.words.message)
+        post, refusal = self._as_seen(request.first_post(self._root, self._ids))
+        self._memory.begin_round(request.round, post.message)
         if router.events.wanted:
-            router.events.publish(RoundBegan(request.round, request.words.message))
-        post = self._first_post(request)
+            router.events.publish(RoundBegan(request.round, post.message))
         outer = request.variables.get(current_turn) if request.report is None else None
         turn = Turn(post, None, request.variables, foreground=True, budget=router.budget)
         turn.answer_to = USER
         turn.outer = outer
         try:
-            entry = router.open(turn)
+            if refusal is not None:
+                raise refusal
+            entry = router.recipient(turn)
         except CallboardError as error:
             self._refuse(request, post, error)
         else:
+            router.register(turn)
             self._turn = turn
             self.on_began(request, turn)
             router.admit(turn, entry)
 
-    def _first_post(self, request: Request) -> Post:
-        words, report = request.words, request.report
-        post_id, at = self._ids.create_at("post")
-        if report is not None:
-            marks = Marks(at=at, extra=frozen({"report": report.id}))
-            return Post(post_id, report.send_from, report.send_to, report.message, report.attachment_list, marks)
-        marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
-        return Post(post_id, USER, self._root, words.message, words.attachments, marks)
+    def _as_seen(self, post: Post) -> tuple[Post, PostRefused | None]:
+        """What the host's hook lets stand of a round's first post: of one that it refuses, an empty one."""
+        try:
+            return self._router.inspect(post), None
+        except PostRefused as refusal:
+            marks = Marks(at=post.marks.at, words=post.marks.words)
+            return Post(post.id, post.send_from, post.send_to, "", (), marks), refusal
 
     def _queue_changed(self, request: Request) -> None:
         if request.outlasts_stop and self._router.events.wanted:

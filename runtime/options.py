@@ -40,8 +40,8 @@ class ConversationOptions:
     """Answers the questions that no role answers; deadlines stand still meanwhile. None: NobodyToAsk is raised."""
 
     on_post: Hook | None = None
-    """Sees every post that is asked, told or replied, and gives what shall travel instead, or None. Sync; it guards by
-    raising: the asker, or the role that replied, gets PostRefused."""
+    """Sees every post that is asked, told or replied, in part too, and gives what shall travel instead, or None. Sync;
+    it guards by raising: the asker, or the role that replied, gets PostRefused. Notes and errors do not travel."""
 
     on_intervention: Hook | None = None
     """Sees the post by which the user's words are written into a role's rounds, and gives what shall stand there

@@ -64,6 +64,10 @@ class Words:
         self.spared: dict[str, None] = {}
         self.placed: set[str] = set()
         """Roles whose rounds hold the words."""
+        self.posts: dict[str, Post] = {}
+        """By role, the post by which they stand in its rounds, or will."""
+        self.rewritten: dict[str, UserMessage] = {}
+        """By role, what the host lets it read of them, where that is something else."""
         self.seen_by: set[str] = set()
         """Reached roles that read them, from memory or `user_words`."""
         self.held_back = False
@@ -83,6 +87,10 @@ class Words:
     def id(self) -> str:
         """The message's id."""
         return self.message.id
+
+    def read_by(self, role: str) -> UserMessage:
+        """The message as that role is to read it."""
+        return self.rewritten.get(role, self.message)
 
     def changed(self) -> None:
         """Lets those who wait look again."""

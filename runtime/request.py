@@ -7,7 +7,9 @@ import copy
 
 import trio
 
-from .post import Post
+from .ids import Ids
+from .json_value import frozen
+from .post import USER, Marks, Post
 from .signal import Signal
 from .user_message import UserMessage
 
@@ -29,6 +31,16 @@ class Request:
         """The id of its round, once that has begun."""
         self._result: Post | Exception | None = None
         self._over = Signal()
+
+    def first_post(self, root: str, ids: Ids) -> Post:
+        """The post with which its round begins: to the root, or to whom a report is for."""
+        words, report = self.words, self.report
+        post_id, at = ids.create_at("post")
+        if report is not None:
+            marks = Marks(at=at, extra=frozen({"report": report.id}))
+            return Post(post_id, report.send_from, report.send_to, report.message, report.attachment_list, marks)
+        marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
+        return Post(post_id, USER, root, words.message, words.attachments, marks)
 
     @property
     def ended(self) -> bool:

@@ -33,7 +33,7 @@ class Router(Routes):
         entry = self.open(turn)
         try:
             try:
-                self._put_nowait(turn, entry)
+                self._put(turn, entry, entry.mailbox.put_nowait)
             except trio.WouldBlock:
                 await self._in_time(turn, partial(entry.mailbox.put, turn.post.id, turn))
             while (turn := turn.latest).state != "ended":
@@ -56,7 +56,7 @@ class Router(Routes):
         """
         question = Turn(self.inspect(post), asker, copy_context(), foreground=asker.foreground, budget=asker.budget)
         question.outer = asker.outer
-        self._register(question)
+        self.register(question)
         answering.questions = (*answering.questions, question)
         answering.wake()
         try:
@@ -73,15 +73,9 @@ class Router(Routes):
         turn.outer = teller.outer
         entry = self.open(turn)
         try:
-            self._put_nowait(turn, entry)
+            self._put(turn, entry, entry.mailbox.put_nowait)
         except trio.WouldBlock:
             await self._wait_to_tell(turn, entry)
-
-    def _put_nowait(self, turn: Turn, entry: Entry) -> None:
-        self._prepare(entry, turn)
-        entry.mailbox.put_nowait(turn.post.id, turn)
-        if entry.start is not None:
-            entry.start()
 
     async def _in_time(self, turn: Turn, wait: Callable[[], Awaitable[None]]) -> None:
         """Waits; what has not been begun by its deadline is recalled. Work that runs has a scope for that."""

@@ -53,28 +53,34 @@ class Routes:
         """The turn whose scope is being cancelled."""
 
     def open(self, turn: Turn) -> Entry:
-        """Registers the turn, records its post.
+        """Registers the turn, records its post as the host lets it pass. Raises what `recipient` does, PostRefused."""
+        entry = self.recipient(turn)
+        turn.post = self.inspect(turn.post)
+        self.register(turn)
+        return entry
 
-        Raises UnknownRole, AskCycle, PostRefused, RoleFailed, ConversationClosed.
-        """
+    def recipient(self, turn: Turn) -> Entry:
+        """Who shall work on it. Raises UnknownRole, AskCycle, RoleFailed, ConversationClosed."""
         if self.closed:
             raise ConversationClosed
         entry = self.directory.find(turn.post.send_to)
         if entry.failed is not None:
             raise copy.copy(entry.failed)
         refuse_cycle(self.directory, turn, entry)
-        turn.post = self.inspect(turn.post)
-        self._register(turn)
         return entry
+
+    def register(self, turn: Turn) -> None:
+        """From now on the turn is waited for; its post is recorded."""
+        self.turns[turn] = None
+        if turn.asker is not None:
+            turn.asker.waits[turn] = None
+        self.record(turn.post)
 
     def admit(self, turn: Turn, entry: Entry) -> None:
         """Puts the post in its mailbox though that may be full: a round's first post, or one that was handed on."""
-        self._prepare(entry, turn)
-        entry.mailbox.admit(turn.post.id, turn)
-        if entry.start is not None:
-            entry.start()
+        self._put(turn, entry, entry.mailbox.admit)
 
-    def hand_on(self, turn: Turn, post: Post) -> Turn:
+    def hand_on(self, turn: Turn, post: Post) -> None:
         """The new turn takes this one's place in its asker's waits. Raises what `open` raises, and nothing is changed.
 
         Told: it is told on.
@@ -87,7 +93,6 @@ class Routes:
         turn.hand_on(successor)
         turn.account = successor.post
         self.admit(successor, entry)
-        return successor
 
     def recall(self, turn: Turn, error: Exception | None = None) -> list[Turn]:
         """Ends the work for a request that nobody waits for any more, and all below it; gives the turns it ended."""
@@ -151,14 +156,11 @@ class Routes:
         ):  # else `interrupt` recalls all below, and gives what it cut
             self.recall(turn.latest)
 
-    def _prepare(self, entry: Entry, turn: Turn) -> None:
+    def _put(self, turn: Turn, entry: Entry, put: Callable[[str, Turn], None]) -> None:
         # A task runs its next step in what `context` then is. Set while the receiver is parked it costs nothing;
         # set by the receiver itself it would take effect only after one more trip through the scheduler.
         if entry.mailbox.receiver is not None:
             entry.mailbox.receiver.context = turn.variables
-
-    def _register(self, turn: Turn) -> None:
-        self.turns[turn] = None
-        if turn.asker is not None:
-            turn.asker.waits[turn] = None
-        self.record(turn.post)
+        put(turn.post.id, turn)
+        if entry.start is not None:
+            entry.start()
