@@ -4,12 +4,14 @@ from __future__ import annotations
 
 
 def describe(error: BaseException) -> str:
-    """What an error of anybody's says, with its type, as text that can always be recorded."""
+    """What an error of anybody's says, with its type, as text that can always be recorded; of a group, what each says."""
     try:
         text = str(error)
     except Exception:  # an error that cannot even say what it is must not break what reports it
         text = "it cannot say what it is"
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, BaseExceptionGroup):
+        said = f"{said}: {'; '.join(dict.fromkeys(map(describe, error.exceptions)))}"
     return said.encode("utf-8", "backslashreplace").decode()
 
 
