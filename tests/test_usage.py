@@ -180,3 +180,14 @@ async def test_a_role_reads_what_is_left_of_each_kind(autojump_clock: MockClock)
 async def test_a_conversation_that_was_not_used_has_used_nothing() -> None:
     async with open_conversation(Role("root", answers)) as conversation:
         assert conversation.usage.total == Usage() and conversation.usage.by_role == {}
+
+
+async def test_each_answer_of_a_role_counts() -> None:
+    async def asks_thrice(post: Post, context: TurnContext) -> Post:
+        for _ in range(3):
+            await context.ask("a")
+        return post.reply("done")
+
+    async with open_conversation(Role("root", asks_thrice, Role("a", answers))) as conversation:
+        await conversation.send("go")
+        assert {role: used.replies for role, used in conversation.usage.by_role.items()} == {"root": 1, "a": 3}
