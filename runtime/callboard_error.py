@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def describe(error: BaseException) -> str:
-    """What an error of anybody's says, with its type, as text that can always be recorded; of a group, what each says."""
+    """What an error of anybody's says, with its type, as text that can always be recorded; of a group, what all say."""
     try:
         text = str(error)
     except Exception:  # an error that cannot even say what it is must not break what reports it
