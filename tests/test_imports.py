@@ -18,7 +18,8 @@ LAYERS = {
     0: """value callboard_error invalid_file errors json_value ids text shared_memory attachment post round
           transcript_file transcript_shape transcript user_message event chat_model summary journal usage""",
     1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
-          dead_letters request receipt shield turn answer gate scripted_model""",
+          dead_letters request receipt shield turn answer gate scripted_model
+          retrying_model""",
     2: "directory waits",
     3: "routes router",
     4: """process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context
