@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .errors import PostRefused
 from .json_value import frozen
 from .post import Marks, Post

@@ -107,14 +107,14 @@ async def test_it_goes_on_if_what_waited_for_a_person_fails(autojump_clock: Mock
     assert time.now() == 1
 
 
-async def test_a_wait_says_whether_its_time_came_first(autojump_clock: MockClock) -> None:
+async def test_a_block_says_whether_its_time_came_first(autojump_clock: MockClock) -> None:
     time = WorkingTime()
-
-    async def short() -> None:
+    with time.move_on_at(2) as scope:
         await trio.sleep(1)
-
-    assert not await time.waits_too_long(short, 2)
-    assert await time.waits_too_long(trio.sleep_forever, 2)
+    assert not scope.cancelled_caught
+    with time.move_on_at(2) as scope:
+        await trio.sleep_forever()
+    assert scope.cancelled_caught
     assert trio.current_time() == 2 and not time._scopes
 
 
