@@ -6,6 +6,7 @@ runtime has to say stands in square brackets on a line of its own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -136,24 +137,50 @@ def _said(post: Post) -> Iterator[str]:
     """What another role said; of work that was cut off, all that it had."""
     is_partial = post.marks.state == "partial"
     shown = [one for one in post.attachment_list if one.type in _HANDED_OVER or is_partial]
+    yield from _done(post)
     yield post.message
     yield _outcomes(one for one in shown if one.type is not AttachmentType.shared_memory_entry)
     yield from _heard(post)
     yield _mark(post)
 
 
+def _done(post: Post) -> Iterator[str]:
+    """What an interrupted role had been asked, and had done, as its account tells it."""
+    extra = post.marks.extra
+    if asked := extra.get("asked"):
+        yield f"[{post.send_from} had been asked: {asked}]"
+    if steps := [_step(one) for one in _listed(post, "steps")]:
+        left_out = extra.get("left_out")
+        more = [f"{left_out} steps"] if left_out else []
+        yield f"[{post.send_from} had done: {'; '.join([*more, *steps])}]"
+
+
+def _step(step: Mapping[str, JsonValue]) -> str:
+    """A note, a tool or a role that was asked, and what came of it."""
+    how = str(step.get("outcome", "")).replace("_", " ")
+    if "note" in step:
+        return f"noted {json.dumps(step['note'], ensure_ascii=False)}{f' ({how})' if how else ''}"
+    did = f"called {step['tool']}" if "tool" in step else f"asked {step.get('role')}"
+    return f"{did} ({how})"
+
+
 def _heard(post: Post) -> Iterator[str]:
     """The user's words that an interrupted role had received, as its account tells them."""
-    words = post.marks.extra.get("user_words")
-    for one in words if isinstance(words, tuple) else ():
-        if isinstance(one, Mapping):
-            yield f"[the user had told {post.send_from}: {one.get('message')}]"
+    for one in _listed(post, "user_words"):
+        yield f"[the user had told {post.send_from}: {one.get('message')}]"
+
+
+def _listed(post: Post, key: str) -> Iterator[Mapping[str, JsonValue]]:
+    entries = post.marks.extra.get(key)
+    yield from (one for one in (entries if isinstance(entries, tuple) else ()) if isinstance(one, Mapping))
 
 
 def _mark(post: Post) -> str:
     match post.marks.state:
         case "partial":
-            return f"[{post.send_from} was interrupted here]"
+            cut = post.marks.extra.get("cut")
+            where = f", in {', '.join(map(str, cut))}" if isinstance(cut, tuple) and cut else ""
+            return f"[{post.send_from} was interrupted here{where}]"
         case "not_started":
             return f"[{post.send_from} was called off before it had begun]"
         case "late":

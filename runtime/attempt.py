@@ -6,11 +6,12 @@ interventions that cut it, and only then the turn ends or its next attempt begin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import trio
 
+from .account import account_of
 from .answer import checked_answer
 from .cancellation import single_error, while_cancelled
 from .draft import NOTHING, Unfinished
@@ -41,6 +42,8 @@ class Attempts:
         self._interventions = interventions
         self._interrupt_limit = interrupt_limit
         """How many seconds `on_interrupt` may take."""
+        self.recorded: Callable[[str, str], Iterable[Post]] = lambda role, post_id: ()
+        """What memory holds of a role since that post."""
 
     async def run(self, turn: Turn, work: Work) -> None:
         """Attempts until the turn is over. Cancelled from outside: what it had is recorded, and the turn stays open."""
@@ -195,17 +198,17 @@ class Attempts:
 
     def _account(self, turn: Turn) -> tuple[Post, *tuple[PostRefused, ...]]:
         """What a recalled turn had; of one that the host's hook refuses, an empty one and the refusal."""
-        left, heard = _seal(turn), self._heard(turn)
+        left = _seal(turn)
+        extra = account_of(turn, self._heard(turn), self.recorded(turn.role, turn.post.id))
         try:
-            return (self._router.inspect(turn.answer(left.text, left.attachments, state="partial", extra=heard)),)
+            return (self._router.inspect(turn.answer(left.text, left.attachments, state="partial", extra=extra)),)
         except PostRefused as refusal:
             return turn.answer(state="partial"), refusal
 
-    def _heard(self, turn: Turn) -> Mapping[str, JsonValue] | None:
+    def _heard(self, turn: Turn) -> tuple[JsonValue, ...]:
         """The words that this turn had received, for the asker that reads its account."""
-        words = [*turn.heard, *turn.pending]
-        posts = ((one, self._interventions.post_for(one, turn.role)) for one in words)
-        return {"user_words": tuple(_read(one, post) for one, post in posts)} if words else None
+        words = (*turn.heard, *turn.pending)
+        return tuple(_read(one, self._interventions.post_for(one, turn.role)) for one in words)
 
     def _record_errors(self, turn: Turn, errors: Iterable[Exception]) -> None:
         """What clean-up raised."""

@@ -29,6 +29,7 @@ from .tool import Tool
 from .turn import Turn
 from .usage import Usage
 from .user_message import UserMessage
+from .waits import answering
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,16 @@ class TurnContext(AttemptView):
         turn that nobody waits for, RequestRecalled if the asker has stopped waiting, RoleFailed.
         """
         turn = await self._at_boundary()
-        answering = turn.answering
-        superior = answering.asker
+        at_work = answering(turn)
+        superior = at_work.asker
         to = USER if superior is None else superior.role
         marks = Marks(kind="question")
         post = Post.create(message, turn.role, to, tuple(attachments), marks=marks)
         if superior is None:
-            return await self._above.ask_user(post, turn, answering)
-        if turn.recalled or answering.recalled:
+            return await self._above.ask_user(post, turn, at_work)
+        if turn.recalled or at_work.recalled:
             raise RequestRecalled(turn.role, turn.post.id)
-        return await self._router.ask_back(post, turn, answering)
+        return await self._router.ask_back(post, turn, at_work)
 
     def start_background(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> Post:
         """Asks another role without waiting; gives the request. Its report arrives in this role's mailbox as a post.

@@ -171,6 +171,17 @@ class Memory:
             entry for (role, scope), entry in newest.items() if scope == "round" or (role, "round") not in newest
         )
 
+    def since(self, role: str, post_id: str) -> list[Post]:
+        """The posts from or to a role that were recorded after that one, in order."""
+        self._file()
+        found: list[Post] = []
+        for filed in reversed(self._rounds):
+            for post in reversed(filed.by_role.get(role, ())):
+                if post.id == post_id:
+                    return found[::-1]
+                found.append(post)
+        return found[::-1]
+
     def _seen_by(self, role: str, number: int, include_failure_rounds: bool) -> list[Round]:
         filed = self._rounds[number]
         first, left_out = self._views.get(role, (0, 0))

@@ -45,6 +45,7 @@ class Supervisor:
         """The host's context variables at the conversation's opening, in which lifetimes run."""
         self._variables.run(current_ids.set, options.ids or current_ids.get())
         attempts = Attempts(router, facilities.interventions, options.ladder)
+        attempts.recorded = memory.since
         loop = ReceiveLoop(router, attempts, facilities, lambda error: self.on_told_failure(error))
         self.roster = facilities.roster = Roster(router, loop, memory, options, self._start_task)
         router.answer = partial(_answer, router, self.roster, loop)

@@ -38,6 +38,7 @@ class Turn:
         "_over",
         "account",
         "answer_to",
+        "asked_ids",
         "asker",
         "attempts",
         "budget",
@@ -99,6 +100,8 @@ class Turn:
         self.outer: Turn | None = None
         """The turn of another conversation from which this one's round was sent."""
         self.waits: dict[Turn, None] = {}
+        self.asked_ids: tuple[str, ...] = ()
+        """The posts with which it has asked, of those that are over; for its account."""
         self.questions: tuple[Turn, ...] = ()
         """What its asker is being asked back, and has not begun to answer."""
         self.holds = 0
@@ -181,21 +184,13 @@ class Turn:
         """Whether it was asked in a block of its asker's that is let finish: a cut of that one does not recall it."""
         return self.asker is not None and self.sheltered_by in self.asker.shields
 
-    @property
-    def answering(self) -> Turn:
-        """The turn that works on this question in its waiting ask; itself, if it is none."""
-        if self.post.marks.kind != "question" or self.asker is None:
-            return self
-        waiting = self.asker.answering.asker
-        assert waiting is not None, "a question goes to whoever waits"
-        return waiting
-
     def end(self, result: Post | Exception | None) -> None:
         """In one step: the turn is over, its asker no longer waits for it, and is woken."""
         self.state = "ended"
         self.result = result
         if self.asker is not None:
             self.asker.waits.pop(self, None)
+            self.asker.asked_ids += (self.post.id,)
         # The variables hold the turn, for `current_turn`: without this only the collector could free either.
         self.variables = _ENDED
         self._over.fire()

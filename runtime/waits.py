@@ -28,6 +28,15 @@ def refuse_cycle(directory: Directory, turn: Turn, entry: Entry) -> None:
                 look.append(below)
 
 
+def answering(turn: Turn) -> Turn:
+    """The turn that works on this question in its waiting ask; itself, if it is none."""
+    if turn.post.marks.kind != "question" or turn.asker is None:
+        return turn
+    waiting = answering(turn.asker).asker
+    assert waiting is not None, "a question goes to whoever waits"
+    return waiting
+
+
 def refuse_inside(turns: Container[Turn], verb: str) -> None:
     """Raises InsideTurn if this code runs in one of the turns, or in a conversation opened inside one of them."""
     turn = current_turn.get()

@@ -81,6 +81,11 @@ def test_an_intervention_stands_where_it_came_in_its_own_template() -> None:
     ]
 
 
+def test_words_of_a_role_are_not_taken_for_the_users() -> None:
+    words = post("Editor > Planner", "Only 2025.", kind="intervention", words="words-2")
+    assert said(words) == [("user", "From: Editor\n[says this in the middle of your work]\nOnly 2025.")]
+
+
 def test_a_nudge_is_the_template() -> None:
     assert said(post("User > Planner", kind="nudge")) == [("user", fill_json("fw.msg_nudge"))]
 
@@ -167,6 +172,28 @@ def test_a_recalled_subordinate_says_how_far_it_came() -> None:
         (
             "user",
             "From: Worker\n0.1.\nthought: count\n[the user had told Worker: Only 2025.]\n[Worker was interrupted here]",
+        )
+    ]
+
+
+def test_a_recalled_subordinate_says_what_it_had_done_and_where_it_was_cut() -> None:
+    extra = {
+        "asked": "Compare.",
+        "steps": (
+            {"note": 'page "1"'},
+            {"note": "half", "outcome": "interrupted"},
+            {"tool": "search", "outcome": "done"},
+            {"role": "Clerk", "outcome": "not_started"},
+        ),
+        "left_out": 3,
+        "cut": ("Clerk",),
+    }
+    assert said(post("Worker > Planner", "So f", kind="reply", state="partial", extra=FrozenMapping(extra))) == [
+        (
+            "user",
+            "From: Worker\n[Worker had been asked: Compare.]\n"
+            '[Worker had done: 3 steps; noted "page \\"1\\""; noted "half" (interrupted); called search (done); '
+            "asked Clerk (not started)]\nSo f\n[Worker was interrupted here, in Clerk]",
         )
     ]
 
