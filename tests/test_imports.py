@@ -24,7 +24,7 @@ LAYERS = {
     3: "routes router",
     4: """process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context
           actor""",
-    5: "reach aim intervention memory attempt receive_loop lifetime",
+    5: "reach aim intervention memory account attempt receive_loop lifetime",
     6: "line queued background roster facilities supervisor",
     7: """spoken conversation_view conversation opening board leftovers record ledger referee failure moments testing
           watchdog""",
