@@ -81,8 +81,6 @@ class Attempts:
             with scope:
                 if self._router.gate.stops(turn):
                     await self._router.gate.wait(turn)
-                elif turn.cut:
-                    await trio.lowlevel.checkpoint_if_cancelled()
                 returned = await work.receive(turn)
                 finished = True
         except Exception as raised:

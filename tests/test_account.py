@@ -1,19 +1,24 @@
 """The account of a recalled role: what it was asked, what it had done, and what was cut."""
 
+from contextvars import copy_context
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from callboard.runtime.account import STEPS, TEXT
+from callboard.runtime.account import STEPS, TEXT, account_of
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import ToolFailed
-from callboard.runtime.post import Post
+from callboard.runtime.memory import Memory
+from callboard.runtime.post import Marks, Post
+from callboard.runtime.subscription import Publisher
 from callboard.runtime.tool import Tool
 from callboard.runtime.transcript import Transcript
+from callboard.runtime.turn import Turn
 from tests.roles import Does, Work, asking, at_work, log, posts, sleeping
 
 
@@ -125,15 +130,37 @@ async def test_of_many_steps_it_tells_the_last_and_of_long_texts_the_beginning(a
 
 async def test_what_another_request_of_the_same_role_did_is_not_in_it(autojump_clock: MockClock) -> None:
     async def work(post: Post, context: TurnContext) -> str:
+        await trio.sleep(1)
         context.record(f"noted for {post.send_from}")
         await trio.sleep(1 if post.send_from == "a" else 50)
         return "worker"
 
-    boss = Does("boss", asking("a", "b"), Does("a", asking("worker")), Does("b", asking("worker")))
-    async with at_work(boss, Does("worker", work), seconds=3) as (conversation, _):
+    async def later(post: Post, context: TurnContext) -> str:
+        await trio.sleep(0.5)
+        return (await context.ask("worker", "do")).message
+
+    boss = Does("boss", asking("a", "b"), Does("a", asking("worker")), Does("b", later))
+    async with at_work(boss, Does("worker", work), seconds=4) as (conversation, _):
         conversation.stop("enough")
         await conversation.wait_idle()
     assert account(conversation, "worker")["steps"] == [{"note": "noted for b"}]
+
+
+def test_a_result_that_came_late_is_no_step_of_it() -> None:
+    request = Post.create("do", "boss", "worker")
+    turn = Turn(request, None, copy_context(), foreground=True)
+    marks = (Marks(in_reply_to=request.id, kind="note", state=state) for state in ("whole", "late"))
+    notes = [Post.create("found", "worker", "worker", marks=one) for one in marks]
+    assert account_of(turn, notes) == {"asked": "do", "steps": ({"note": "found"},)}
+
+
+def test_memory_is_read_back_to_the_request_and_no_further() -> None:
+    memory = Memory("conv", Publisher())
+    first, request, other, note = (Post.create(text, "boss", "worker") for text in ("first", "do", "other", "note"))
+    for number, post in enumerate((first, request, replace(other, send_from="a", send_to="b"), note)):
+        memory.begin_round(f"round {number}", "q")
+        memory.record(post)
+    assert memory.since("worker", request.id) == [note]
 
 
 async def test_of_work_that_outlived_its_round_it_tells_all(autojump_clock: MockClock) -> None:

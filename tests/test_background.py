@@ -114,6 +114,40 @@ async def test_when_its_report_was_taken_another_can_be_started(autojump_clock: 
     assert outcomes(conversation, "worker") == ["reply", "reply"]
 
 
+async def test_when_its_report_was_taken_in_the_round_another_can_be_started(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        if post.marks.kind == "message" or not post.message.endswith("2"):
+            context.start_background("worker", "do")
+        return "planner"
+
+    async def count(post: Post, context: TurnContext) -> str:
+        await trio.sleep(1)
+        counted.append(post.id)
+        return f"worker {len(counted)}"
+
+    counted: list[str] = []
+    boss = Does("boss", asking("planner", "w"), Does("planner", work), Does("w", sleeping(9)))
+    async with at_work(boss, Does("worker", count)) as (conversation, _):
+        await conversation.wait_idle()
+    assert outcomes(conversation, "worker") == ["reply", "reply"]
+
+
+async def test_a_report_of_the_tick_of_a_stop_opens_no_round(autojump_clock: MockClock) -> None:
+    done = trio.Event()
+
+    async def wait(post: Post, context: TurnContext) -> str:
+        await done.wait()
+        return "worker"
+
+    async with at_work(Does("boss", starting(9), Does("worker", wait))) as (conversation, started):
+        done.set()  # the worker is awake now, and can no longer be cancelled in this step
+        conversation.stop("enough")
+        with pytest.raises(RoundStopped):
+            await started.reply()
+    assert len(conversation.transcript().rounds) == 1
+    assert outcomes(conversation, "worker") == ["reply"]
+
+
 @pytest.mark.parametrize("level", [1, 2, -1])
 async def test_words_without_a_role_spare_it(level: int, autojump_clock: MockClock) -> None:
     async with at_work(Does("boss", starting(2), Does("worker", sleeping(3)))) as (conversation, started):

@@ -174,6 +174,55 @@ async def test_a_leaf_that_begins_while_the_words_wait_is_waited_for_too(autojum
     assert not cut_off(conversation)
 
 
+async def test_a_turn_that_ends_with_its_step_stands_as_finished_and_the_words_go_on_up(
+    autojump_clock: MockClock,
+) -> None:
+    async with at_work(Does("boss", asking("worker"), Does("worker", stepping(1)))) as (conversation, started):
+        receipt = conversation.intervene("x", delivery="after_step")
+        assert (await started.reply()).message == "boss['x']['worker[]']"
+        assert (receipt.reached, receipt.interrupted, receipt.told) == (("worker", "boss"), ("boss",), ("worker",))
+    replies = [line for line in log(conversation) if line.startswith("worker > boss")]
+    assert replies[0] == "worker > boss reply worker[]"
+
+
+async def test_a_step_of_a_role_above_the_words_does_not_free_those_below(autojump_clock: MockClock) -> None:
+    async def plan(post: Post, context: TurnContext) -> str:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(context.ask, "a", "do")
+            nursery.start_soon(step, context, "thinking", 9)
+        return "planner"
+
+    planner = Does("planner", plan, Does("a", stepping(1, 1, 1)))
+    async with at_work(Does("boss", asking("planner", "b"), planner, Does("b", stepping(5)))) as (conversation, _):
+        conversation.intervene("x", delivery="after_step")
+        await trio.sleep(4)
+        assert [line for line in log(conversation) if "note" in line] == ["a > a note step 0"]
+
+
+async def test_who_was_held_and_is_not_reached_in_the_end_goes_on(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        async def ask() -> None:
+            async with context.uninterruptible(grace=9):
+                await trio.sleep(1)
+                await context.ask("helper", "do")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(1)
+            await step(context, "beside", 1)
+        return "worker"
+
+    boss = Does(
+        "boss", asking("worker", "b"), Does("worker", work, Does("helper", sleeping(9))), Does("b", stepping(5))
+    )
+    async with at_work(boss) as (conversation, _):
+        receipt = conversation.intervene("x", delivery="after_step")
+        await receipt.stopped()
+        assert (trio.current_time(), "worker" in receipt.reached) == (5, False)
+        await trio.sleep(1.5)
+        assert "worker > worker note beside" in log(conversation)
+
+
 async def test_after_a_turn_the_words_reach_who_got_its_reply(autojump_clock: MockClock) -> None:
     async with at_work(Does("boss", asking("worker"), Does("worker", stepping(1, 1)))) as (conversation, started):
         receipt = conversation.intervene("x", delivery="after_turn")
@@ -337,7 +386,8 @@ async def test_words_that_wait_when_the_round_is_stopped_are_missed(
         assert [receipt.action for receipt in receipts] == ["missed", "missed"]
         with pytest.raises(RoundStopped):
             await started.reply()
-        assert not [await receipt.seen() for receipt in receipts if (await receipt.seen())]
+        for receipt in receipts:
+            assert not (await receipt.stopped()).posts and not await receipt.seen()
     assert not [line for line in log(conversation) if "inter" in line]
 
 

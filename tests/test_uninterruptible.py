@@ -12,7 +12,7 @@ from callboard.runtime.limits import Limits
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.tool import Tool
-from tests.roles import Does, Work, asking, at_work, log, posts, sleeping
+from tests.roles import Does, Work, asking, at_work, log, posts, sleeping, step
 
 
 def blocked(seconds: float, grace: float | None) -> Work:
@@ -261,6 +261,40 @@ async def test_the_end_of_an_inner_block_does_not_let_the_interruption_in(autoju
         await conversation.intervene("x").stopped()
         assert trio.current_time() == 4
     assert notes(log(conversation)) == ["worker > worker note outer block done"]
+
+
+async def test_what_a_block_asks_when_an_inner_one_has_ended_is_not_recalled(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        if context.attempt == 1:
+            async with context.uninterruptible(grace=9):
+                async with context.uninterruptible(grace=9):
+                    await trio.sleep(1)
+                context.record((await context.ask("helper", "do")).message)
+        return "worker"
+
+    async with at_work(Does("worker", work), Does("helper", sleeping(3)), seconds=2) as (conversation, _):
+        assert conversation.intervene("x", role="worker").recalled == ()
+    assert "worker > worker note helper[]" in log(conversation)
+
+
+async def test_in_a_pause_a_block_goes_on_and_what_is_beside_it_stops(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        async def block() -> None:
+            async with context.uninterruptible():
+                await step(context, "first", 1)
+                await step(context, "second", 9)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(block)
+            await step(context, "beside", 1)
+            await step(context, "beside too", 1)
+        return "worker"
+
+    async with at_work(Does("worker", work)) as (conversation, _):
+        conversation.pause()
+        await trio.sleep(20)
+        assert {post.message for post in posts(conversation)} == {"q", "first", "second", "beside"}
+        conversation.resume()
 
 
 async def test_a_block_that_is_entered_by_a_clean_up_has_its_grace_from_then_on(autojump_clock: MockClock) -> None:
