@@ -151,7 +151,7 @@ def test_a_result_that_came_late_is_no_step_of_it() -> None:
     turn = Turn(request, None, copy_context(), foreground=True)
     marks = (Marks(in_reply_to=request.id, kind="note", state=state) for state in ("whole", "late"))
     notes = [Post.create("found", "worker", "worker", marks=one) for one in marks]
-    assert account_of(turn, notes) == {"asked": "do", "steps": ({"note": "found"},)}
+    assert account_of(turn, (), notes) == {"asked": "do", "steps": ({"note": "found"},)}
 
 
 def test_memory_is_read_back_to_the_request_and_no_further() -> None:
