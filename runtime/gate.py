@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from trio.lowlevel import ParkingLot
+from trio.lowlevel import ParkingLot, checkpoint_if_cancelled
 
 from .shield import current_shield
 from .turn import Turn
@@ -33,9 +33,10 @@ class Gate:
         return current_shield.get() not in turn.shields and current_step.get() != turn.post.id
 
     async def wait(self, turn: Turn) -> None:
-        """Until the turn may go on; no checkpoint if it may. Cancelled: nothing happens."""
+        """Until the turn may go on; no checkpoint if it may. Cancelled, even when it was let go: nothing happens."""
         while self.stops(turn):
             await self._parked.park()
+            await checkpoint_if_cancelled()
 
     def look_again(self) -> None:
         """Something has changed: those that wait see whether they may go on."""

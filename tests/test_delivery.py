@@ -391,6 +391,24 @@ async def test_words_that_wait_when_the_round_is_stopped_are_missed(
     assert not [line for line in log(conversation) if "inter" in line]
 
 
+async def test_a_turn_that_was_held_begins_no_step_when_the_round_is_stopped(autojump_clock: MockClock) -> None:
+    begun: list[float] = []
+
+    async def work(post: Post, context: TurnContext) -> str:
+        for _ in range(3):
+            async with context.step():
+                begun.append(trio.current_time())
+                await trio.sleep(1)
+        return "a"
+
+    boss = Does("boss", asking("a", "b"), Does("a", work), Does("b", stepping(5)))
+    async with at_work(boss) as (conversation, _):
+        conversation.intervene("x", delivery="after_step")
+        await trio.sleep(2)
+        conversation.stop("enough")
+    assert begun == [0]
+
+
 async def test_words_that_wait_when_the_conversation_closes_are_missed(autojump_clock: MockClock) -> None:
     async with open_conversation(Does("worker", stepping(1, 1))) as conversation:
         conversation.communicate("q")
