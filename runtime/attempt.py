@@ -205,7 +205,7 @@ class Attempts:
 
     def _heard(self, turn: Turn) -> tuple[JsonValue, ...]:
         """The words that this turn had received, for the asker that reads its account."""
-        words = (*turn.heard, *turn.pending)
+        words = self._interventions.heard(turn)
         return tuple(_read(one, self._interventions.post_for(one, turn.role)) for one in words)
 
     def _record_errors(self, turn: Turn, errors: Iterable[Exception]) -> None:

@@ -103,7 +103,7 @@ class Interventions:
             words.errors += errors
             words.changed()
         pending, turn.causes, turn.pending = turn.pending, (), ()
-        for aim in sorted((self._aims[words.id] for words in pending), key=lambda aim: aim.number):
+        for aim in self._in_order(pending):
             self._fulfil(aim, turn, finished)
 
     def turn_ended(self, turn: Turn) -> None:
@@ -152,6 +152,13 @@ class Interventions:
         else:
             self._settle(aim)
             self.on_missed(words)
+
+    def heard(self, turn: Turn) -> list[Words]:
+        """The words that a turn has received, and those that will be recorded for it, in that order."""
+        return [*turn.heard, *(aim.words for aim in self._in_order(turn.pending))]
+
+    def _in_order(self, pending: Iterable[Words]) -> list[Aim]:
+        return sorted((self._aims[words.id] for words in pending), key=lambda aim: aim.number)
 
     def _fulfil(self, aim: Aim, turn: Turn, finished: bool) -> None:
         words = aim.words
