@@ -40,7 +40,7 @@ class Router(Routes):
                 if turn.questions:
                     question, turn.questions = turn.questions[0], turn.questions[1:]
                     await self.answer(question)
-                elif turn.state == "queued" and turn.has_own_deadline and self.time.now() < turn.budget.deadline:
+                elif turn.state == "queued" and turn.has_own_deadline:
                     await self._in_time(turn, turn.wait)
                 else:
                     await turn.wait_through(partial(self._asker_cancelled, asker, turn))
@@ -80,7 +80,7 @@ class Router(Routes):
     async def _in_time(self, turn: Turn, wait: Callable[[], Awaitable[None]]) -> None:
         """Waits; what has not been begun by its deadline is recalled. Work that runs has a scope for that."""
         deadline = turn.budget.deadline
-        if not turn.has_own_deadline or self.time.now() >= deadline:
+        if not turn.has_own_deadline or self.time.passed(deadline):
             return await wait()
         with self.time.move_on_at(deadline) as scope:
             await wait()

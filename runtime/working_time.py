@@ -26,6 +26,10 @@ class WorkingTime:
         """The moment of working time."""
         return (self._since if self._holds else trio.current_time()) - self._stood
 
+    def passed(self, deadline: float) -> bool:
+        """Whether a scope with this deadline is cancelled: reckoned as its own is, which `now` is but nearly."""
+        return not self._holds and trio.current_time() >= deadline + self._stood
+
     def limit(self, scope: trio.CancelScope, deadline: float) -> None:
         """The scope is cancelled at this moment of working time; an infinite one costs nothing."""
         if deadline != math.inf:
