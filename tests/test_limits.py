@@ -23,7 +23,7 @@ from callboard.runtime.tool import Tool
 from callboard.runtime.usage import Usage
 
 from .injections import INJECTIONS
-from .scenarios import ringing, scenario
+from .scenarios import Careful, Forwarder, LateWorker, Trusting, Worker, later, ringing, scenario
 from .test_conversation import Role, Work, answers, asks, posts, takes, tells
 
 
@@ -691,3 +691,57 @@ async def test_an_intervention_at_the_tick_at_which_a_stream_stalls_is_an_interr
         with pytest.raises(RoleFailed):
             await started.reply()
         assert receipt.interrupted in ((), ("root",)) and trio.current_time() in (5.0, 10.0)
+
+
+# Requests with a deadline, interrupted
+
+
+class Hurried(Trusting):
+    """Gives each request a third of a second."""
+
+    async def ask(self, name: str, context: TurnContext) -> str:
+        try:
+            return (await context.ask(name, "do", limits=Limits(seconds=0.35))).message
+        except RoleFailed as error:
+            assert isinstance(error.__cause__, LimitReached)
+            return "too late"
+
+
+class HurriedPeer(Hurried):
+    """Asks a role that is not under it."""
+
+    def __init__(self, name: str, other: str) -> None:
+        super().__init__(name)
+        self.other = other
+
+    def asked(self, context: TurnContext) -> list[str]:
+        return [self.other]
+
+
+HURRIED = {
+    "in a mailbox": scenario(
+        lambda: Trusting("boss", *(HurriedPeer(name, "w") for name in "abc")), Worker("w", 2), mailbox=2
+    ),
+    "without room": scenario(
+        lambda: Trusting("boss", *(HurriedPeer(name, "w") for name in "abc")), Worker("w", 2), mailbox=1
+    ),
+    "handed on": scenario(
+        lambda: Trusting("boss", HurriedPeer("a", "desk"), HurriedPeer("b", "desk"), Forwarder("desk")),
+        Worker("clerk", 4),
+    ),
+    "in a block that is let finish": scenario(lambda: Hurried("boss", Careful()), on_question=later),
+    "in a slow clean-up": scenario(lambda: Hurried("boss", LateWorker())),
+}
+
+
+@pytest.mark.parametrize("key", HURRIED)
+@pytest.mark.parametrize("injection", ["level 1", "2, 1", "stop"])
+def test_an_interruption_of_requests_with_a_deadline_breaks_nothing(key: str, injection: str) -> None:
+    every_interrupt_point(HURRIED[key], INJECTIONS[injection], sample=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", HURRIED)
+@pytest.mark.parametrize("injection", [*LEVELS, "2, 1", "pause", "role and above"])
+def test_an_interruption_at_any_moment_of_requests_with_a_deadline_breaks_nothing(key: str, injection: str) -> None:
+    every_interrupt_point(HURRIED[key], INJECTIONS[injection])

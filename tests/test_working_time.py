@@ -118,6 +118,18 @@ async def test_a_block_says_whether_its_time_came_first(autojump_clock: MockCloc
     assert trio.current_time() == 2 and not time._scopes
 
 
+async def test_what_a_scope_was_cancelled_by_has_passed_whatever_the_fractions(autojump_clock: MockClock) -> None:
+    for number in range(1, 60):
+        time = WorkingTime()
+        with time.standing_still():
+            assert not time.passed(0)
+            await trio.sleep(number / 7)
+        deadline = time.now() + number / 3
+        assert not time.passed(deadline)
+        assert await time.waits_too_long(trio.sleep_forever, deadline)
+        assert time.passed(deadline)
+
+
 # Pauses
 
 
