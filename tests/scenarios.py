@@ -428,6 +428,16 @@ async def give_up(conversation: Conversation) -> None:
     await ask_once(conversation)
 
 
+async def speak(conversation: Conversation) -> None:
+    """Speaks in the middle of the work by itself, so that others meet the clean-up."""
+    with suppress(RoundStopped):
+        started = conversation.communicate("q")
+        await trio.sleep(0.25)
+        conversation.intervene("only 2025", broadcast_level=2)
+        await started.reply()
+    await conversation.wait_idle()
+
+
 async def walk_away(conversation: Conversation) -> None:
     """Leaves the block over running work, while another host waits for it."""
 
@@ -499,6 +509,9 @@ SCENARIOS: dict[str, Scenario] = {
     "background of a leaf": scenario(lambda: Trusting("boss", Starting("planner", Worker("background", 1)))),
     "a hook at interruptions": scenario(lambda: Trusting("boss", Unhurried())),
     "in line for later": scenario(lambda: Planner("boss", Worker()), host=put_in_line),
+    "spoken to while it cleans up": scenario(
+        lambda: Planner("boss", Trusting("planner", LateWorker())), host=speak, idle_after=60
+    ),
     "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
     "tasks end between rounds": scenario(lambda: Trusting("boss", Worker()), host=come_back_later, idle_after=0.2),
     "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),

@@ -13,6 +13,7 @@ from callboard.actors.code_runner import CodeResult, RunOptions
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.errors import RoleFailed
 from callboard.runtime.event import DraftGrew
+from callboard.runtime.leftovers import Holdings
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
 from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
@@ -207,6 +208,35 @@ def test_planner_and_code_interpreter_survive_every_interruption(
         return Planner(model, subordinates=[CodeInterpreter(model)])
 
     assert every_interrupt_point(scenario(planner), inject, seeds=range(2)).outcomes["seen"] > 50
+
+
+COUNTING = """\
+import time
+for number in range(8):
+    print(number, flush=True)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(16))
+async def test_real_code_survives_an_interruption_at_any_time(moment: int, tmp_path: Path) -> None:
+    model = ScriptedModel({"CodeInterpreter": [lambda request: code(COUNTING)] * 4})
+    before = Holdings.now()
+    async with open_conversation(CodeInterpreter(model, folder=tmp_path)) as conversation:
+        started = conversation.communicate("q")
+        await trio.sleep(moment * 0.02)
+        receipt = conversation.intervene("again")
+        kept = (await receipt.stopped()).posts
+        reply = await started.reply()
+        await conversation.wait_idle()
+    assert reply.message.endswith("0\n1\n2\n3\n4\n5\n6\n7")
+    if receipt.interrupted:
+        assert await receipt.seen()
+        printed = "".join(str(one.content) for post in kept for one in post.get_attachment("execution_result"))
+        numbers, _, _ = printed.partition("Traceback")
+        assert "01234567".startswith(numbers.replace("\n", ""))
+    assert not before.left_behind()
 
 
 PLOT = """\
