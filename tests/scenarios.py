@@ -150,6 +150,35 @@ class Steady(Worker):
         await super().work(context)
 
 
+class Thorough(Worker):
+    """Takes steps in a block that is let finish, which no pause may delay, and asks two questions at once there."""
+
+    async def work(self, context: TurnContext) -> None:
+        async with context.uninterruptible(grace=5):
+            for _ in range(6):
+                await ringing()
+                before = trio.current_time()
+                async with context.step():
+                    assert trio.current_time() == before, "a pause stopped a block that is let finish"
+            async with trio.open_nursery() as nursery:
+                for question in ("Which year?", "Which country?"):
+                    nursery.start_soon(self.ask, question, context)
+        await super().work(context)
+
+    async def ask(self, question: str, context: TurnContext) -> None:
+        with suppress(RequestRecalled, NobodyToAsk):
+            await context.ask_superior(question)
+
+
+class Thrifty(Worker):
+    """Uses a part of what it may."""
+
+    async def work(self, context: TurnContext) -> None:
+        await ringing()
+        context.spend(model_calls=1, input_tokens=10)
+        await super().work(context)
+
+
 class Curious(Worker):
     """Asks its superior in the middle of its work."""
 
@@ -280,6 +309,15 @@ class Trusting(Planner):
 
     async def ask(self, name: str, context: TurnContext) -> str:
         return (await context.ask(name, "do")).message
+
+
+class Allotting(Trusting):
+    """Lets each of its subordinates use only so much."""
+
+    async def ask(self, name: str, context: TurnContext) -> str:
+        context.spend(input_tokens=1)
+        limits = Limits(replies=3, tokens=1000, seconds=20)
+        return (await context.ask(name, "do", limits=limits)).message
 
 
 class Peer(Trusting):
@@ -438,6 +476,17 @@ async def speak(conversation: Conversation) -> None:
     await conversation.wait_idle()
 
 
+async def read_receipts(conversation: Conversation) -> None:
+    """Speaks in the middle of the work, and holds what it is told of that against what it finds at the end."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send, conversation, "q")
+        await trio.sleep(0.25)
+        receipt = conversation.intervene("and in 2025?", broadcast_level=2)
+        stopped = await receipt.stopped()
+    await conversation.wait_idle()
+    assert await receipt.stopped() == stopped, "work was kept after all had stopped"
+
+
 async def walk_away(conversation: Conversation) -> None:
     """Leaves the block over running work, while another host waits for it."""
 
@@ -501,12 +550,17 @@ SCENARIOS: dict[str, Scenario] = {
     "a lifetime that breaks": scenario(lambda: Planner("boss", Lasting())),
     "steps": scenario(lambda: Trusting("boss", Trusting("planner", Streamer()))),
     "a block that is let finish": scenario(lambda: Answering("boss", Answering("planner", Careful()))),
+    "questions from a block": scenario(lambda: Trusting("lead", Answering("boss", Thorough("worker", 1)))),
+    "blocks of several leaves": scenario(lambda: Answering("boss", Thorough("a", 1), Thorough("b", 2))),
     "a tool that is let finish": scenario(lambda: Trusting("boss", Steady())),
     "questions": scenario(lambda: Answering("boss", Curious("a", 1), Curious("b", 1), Worker("w", 4))),
     "a question passed on": scenario(lambda: Answering("boss", Trusting("planner", Curious("worker", 1)))),
     "a question to the host": scenario(lambda: Trusting("boss", Curious("worker", 1)), on_question=later),
     "background": scenario(lambda: Starting("boss", Worker("background", 6), Worker("w", 2))),
     "background of a leaf": scenario(lambda: Trusting("boss", Starting("planner", Worker("background", 1)))),
+    "limits": scenario(
+        lambda: Allotting("boss", Allotting("planner", Thrifty())), limits=Limits(replies=50, tokens=5000, seconds=100)
+    ),
     "a hook at interruptions": scenario(lambda: Trusting("boss", Unhurried())),
     "in line for later": scenario(lambda: Planner("boss", Worker()), host=put_in_line),
     "spoken to while it cleans up": scenario(
@@ -515,5 +569,8 @@ SCENARIOS: dict[str, Scenario] = {
     "two hosts": scenario(lambda: Planner("boss", Worker()), host=ask_twice_at_once),
     "tasks end between rounds": scenario(lambda: Trusting("boss", Worker()), host=come_back_later, idle_after=0.2),
     "a host that times out": scenario(lambda: Planner("boss", Worker()), host=give_up),
+    "a host that reads its receipts": scenario(
+        lambda: Trusting("boss", Trusting("planner", LateWorker())), host=read_receipts
+    ),
     "a closing conversation": scenario(lambda: Planner("boss", Worker("w", 9)), host=walk_away),
 }
