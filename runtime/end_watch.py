@@ -17,6 +17,7 @@ from .event import AttemptBegan, AttemptCut, Event, PostRecorded, QueueChanged, 
 from .post import Post
 from .request import Request
 from .turn import Turn
+from .waits import answering
 
 
 class EndWatch:
@@ -85,7 +86,7 @@ class EndWatch:
         if post.marks.kind == "question":
             question = next(reversed(self._router.turns), None)
             if question is not None and question.post is post and question.asker is not None:
-                above = question.asker.answering.asker
+                above = answering(question.asker).asker
                 if above is not None:
                     self._questions[post.id] = (above, trio.current_time())
         elif post.marks.state == "not_started":

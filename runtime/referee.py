@@ -7,56 +7,28 @@ since an error raised in the middle of the runtime's step would break what it lo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import trio
 from trio.lowlevel import Task, current_task
 
+from .boundary_watch import BoundaryWatch
+from .budget_watch import BudgetWatch
 from .conversation import Conversation
+from .end_watch import EndWatch
 from .event import AttemptBegan, AttemptCut, Event, PostRecorded, RoundEnded, ToolBegan, ToolEnded, WordsAccepted
-from .ledger import Ledger
+from .invariant import Breach as Breach
+from .invariant import Invariant as Invariant
 from .leftovers import started_by
+from .placement import Placement
 from .post import Post
 from .receipt import Receipt, Words
+from .receipt_watch import ReceiptWatch
 from .record import find_disorder
 from .subscription import Subscription
 from .turn import Turn
-
-
-class Invariant(Enum):
-    """What must hold whatever is interrupted, wherever; the value says it in full."""
-
-    ACCEPT_THEN_CUT = (
-        "accept, then cut; record, then begin: a new attempt reads the words, after all its predecessor did"
-    )
-    RECALLED = "an abandoned ask is a recalled request, and it is joined"
-    ALONE = (
-        "no attempt beside an old one: nothing it started or asked for is alive when the next begins or send returns"
-    )
-    ONE_SCOPE = "one scope an attempt"
-    ONCE = "the highest interrupted turn of a chain starts again, once"
-    ONE_ANSWER = "one answer: every request has one outcome, and no ask hangs"
-    CLEAN_UP = "clean-up that raises is recorded and does not fail the turn"
-    HOST_UNHARMED = "the host's program ends as it does without an interruption"
-    CALLS = "no call stays without an outcome: done, failed, interrupted or not started"
-    NOTHING_LOST = "no message is lost: words are seen, told or missed, once; what was done is kept"
-    NOTHING_LEFT = "nothing is left behind: no task, process, descriptor or thread is alive after the conversation"
-    ORDER_KEPT = "order is kept: of one sender's posts to one recipient, none stands before an earlier one"
-    LOADS = "a transcript that is written loads again: the same rounds, posts and ids"
-    FAILURE = "a failure goes to whoever asked: nobody else gets it, and the conversation can be used afterwards"
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """An invariant that did not hold, and where."""
-
-    invariant: Invariant
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.invariant.value.split(':')[0]}: {self.what}"
 
 
 class Referee(Subscription[Event]):
@@ -84,10 +56,22 @@ class Referee(Subscription[Event]):
         """Roles that have the words that cut them: their old attempt must record nothing more."""
         self._unkept: dict[str, tuple[str, str]] = {}
         """By the post worked on: the role, and what stood in its draft when it was cut, until a post holds it."""
-        self._ledger = Ledger()
+        self._placement = Placement()
+        self._ends = EndWatch(conversation, partial(self._expect, False, Invariant.ENDS))
+        self._looks: dict[type[Event], list[Callable[[Any], None]]] = {}
+        for watch in (
+            self._ends,
+            BudgetWatch(conversation, partial(self._expect, False, Invariant.BUDGETS)),
+            ReceiptWatch(conversation, partial(self._expect, False, Invariant.RECEIPTS)),
+            BoundaryWatch(conversation, partial(self._expect, False, Invariant.BOUNDARIES)),
+        ):
+            for event, look in watch.looks.items():
+                self._looks.setdefault(event, []).append(look)
 
     def put(self, item: Event) -> None:
         """Looks at an event as it happens."""
+        for look in self._looks.get(type(item), ()):
+            look(item)
         match item:
             case AttemptBegan(role, post_id):
                 self._attempt_began(self._turn(role, post_id))
@@ -105,7 +89,7 @@ class Referee(Subscription[Event]):
             case WordsAccepted(words):
                 self._accepted.add(words.id)
             case RoundEnded(round_id, state):
-                self._ledger.rounds_ended[round_id] = (trio.current_time(), state)
+                self._placement.rounds_ended[round_id] = (trio.current_time(), state)
                 left = [turn for turn in self._router.turns if turn.foreground]
                 self._expect(not left, Invariant.ALONE, f"the round ended over {left}")
                 over = [turn for turn in self.own_tasks if turn.state == "ended"]
@@ -118,6 +102,7 @@ class Referee(Subscription[Event]):
 
     def judge(self, receipts: Sequence[Receipt], injected_at: float) -> list[Breach]:
         """The verdict after the scenario: what was broken on the way, and what the end leaves open."""
+        self._ends.judge()
         left = list(self._router.turns)
         self._expect(not left, Invariant.ONE_ANSWER, f"{left} never ended")
         self._expect(not self.calls, Invariant.CALLS, f"{self.calls} have no outcome")
@@ -161,7 +146,7 @@ class Referee(Subscription[Event]):
         calls = [call for call, (_, post_id) in self.calls.items() if post_id == turn.post.id]
         self._expect(not calls, Invariant.CALLS, f"{turn} begins over {calls}")
         self._closed_for.discard(turn.role)
-        self._ledger.attempt_began(turn.role)
+        self._placement.attempt_began(turn.role)
 
     def _begins_in(self, turn: Turn, task: Task) -> None:
         if turn.attempts > 1:
@@ -173,7 +158,7 @@ class Referee(Subscription[Event]):
         known = words_id is None or words_id in self._accepted
         self._expect(known, Invariant.ACCEPT_THEN_CUT, f"{turn} was cut before {words_id} were accepted")
         if words_id is not None:
-            self._ledger.aimed(words_id)
+            self._placement.aimed(words_id)
         self._cuts[turn.post.id] += 1
         if turn.draft is not None and turn.draft.text:
             self._unkept[turn.post.id] = (turn.role, turn.draft.text)
@@ -193,7 +178,7 @@ class Referee(Subscription[Event]):
 
     def _words_recorded(self, post: Post, round_id: str) -> None:
         self.posts.append(post)
-        new = self._ledger.recorded(post, round_id)
+        new = self._placement.recorded(post, round_id)
         self._expect(new, Invariant.NOTHING_LOST, f"{post.send_to} has {post.marks.words} twice")
         running = self._running(post.send_to)
         if len(running) == 1 and running[0].cut:  # beside a question's turn the role may go on
@@ -208,7 +193,7 @@ class Referee(Subscription[Event]):
 
     def _judge_words(self, words: Words, injected_at: float) -> None:
         self._expect(not words.leaving, Invariant.RECALLED, f"{words.leaving} turns never left for {words.receipt}")
-        for lost in self._ledger.find_lost(words, injected_at):
+        for lost in self._placement.find_lost(words, injected_at):
             self._expect(False, Invariant.NOTHING_LOST, lost)
 
     def _running(self, role: str) -> list[Turn]:

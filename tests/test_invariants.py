@@ -97,6 +97,22 @@ def test_a_transcript_that_is_written_loads_again(verdicts: Verdicts) -> None:
     assert not verdicts.breaches.get(Invariant.LOADS)
 
 
+def test_a_budget_never_grows(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.BUDGETS)
+
+
+def test_an_end_ends_all(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.ENDS)
+
+
+def test_a_receipt_is_not_early(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.RECEIPTS)
+
+
+def test_what_waits_takes_hold_at_a_boundary(verdicts: Verdicts) -> None:
+    assert not verdicts.breaches.get(Invariant.BOUNDARIES)
+
+
 def test_the_runs_reach_every_outcome(verdicts: Verdicts) -> None:
     assert verdicts.runs == len(SCENARIOS) * len(INJECTIONS) * len(SEEDS) * SAMPLE
     assert set(verdicts.outcomes) >= {"seen", "told", "missed", "started"}

@@ -1,4 +1,4 @@
-"""Ledger: where the user's words went, kept beside the runtime's own account of them, and how the two compare."""
+"""Placement: where the user's words went, kept beside the runtime's own account of them, and how the two compare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .post import Post
 from .receipt import Words
 
 
-class Ledger:
+class Placement:
     """Filled by the referee, event by event."""
 
     def __init__(self) -> None:
