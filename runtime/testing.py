@@ -10,22 +10,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
-
-import trio
-import trio._core._run as trio_run
-from trio.testing import MockClock
 
 from .conversation import Conversation
 from .failure import Failure
-from .ids import Ids, current_ids
 from .leftovers import Holdings, tasks
 from .moments import RUNTIME_TASKS, STEPS, Moments
 from .receipt import Receipt
 from .referee import Breach, Invariant
+from .seeded_run import TIME_LIMIT
+from .seeded_run import run_seeded as run_seeded
 
 T = TypeVar("T")
 Watch = Callable[[Conversation], Conversation]
@@ -33,10 +28,6 @@ Scenario = Callable[[Watch], Awaitable[object]]
 """Opens a conversation, hands it to `watch` (which gives it back), and uses it as its host would."""
 Inject = Callable[[Conversation], object]
 """Calls verbs at the chosen moment; gives the receipt, or a list of them, for the referee to look at."""
-EPOCH = 1_700_000_000_000_000
-"""What the virtual clock's zero is called in ids and times, in microseconds."""
-TIME_LIMIT = 600.0
-"""Virtual seconds after which a run counts as hung."""
 LOADED = 32
 """One run in so many loads its transcript, which takes as long again; the undisturbed one of seed 0 is the first."""
 
@@ -96,37 +87,6 @@ class InterruptReport:
 
 def _row(name: str, counts: Sequence[int]) -> list[str]:
     return [name, *(str(count or "") for count in counts), str(sum(counts))]
-
-
-def run_seeded(
-    main: Callable[[], Awaitable[T]],
-    seed: int = 0,
-    instruments: Sequence[trio.abc.Instrument] = (),
-    limit: float = TIME_LIMIT,
-) -> T:
-    """Runs an async function on a virtual clock; the order of tasks, the ids and the times depend on the seed alone.
-
-    Waiting costs no time: when every task waits, the clock jumps. Raises what the function raises, trio.TooSlowError
-    after `limit` virtual seconds, RuntimeError for a trio whose scheduler can no longer be seeded.
-    """
-
-    async def limited() -> T:
-        with trio.fail_after(limit):
-            return await main()
-
-    if not hasattr(trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING") or not hasattr(trio_run, "_r"):
-        raise RuntimeError(f"the scheduler of trio {trio.__version__} cannot be seeded the way this module knows")
-    seeded, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()
-    trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]  # a constant of trio's, for tests to set
-    trio_run._r.seed(seed)
-    clock = MockClock(autojump_threshold=0)
-    variables = copy_context()
-    variables.run(current_ids.set, Ids(lambda: EPOCH + round(clock.current_time() * 1_000_000)))
-    try:
-        return variables.run(partial(trio.run, limited, clock=clock, instruments=instruments))
-    finally:
-        trio_run._ALLOW_DETERMINISTIC_SCHEDULING = seeded  # type: ignore[misc]  # as above
-        trio_run._r.setstate(state)
 
 
 def every_interrupt_point(

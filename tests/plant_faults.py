@@ -15,12 +15,9 @@ from math import e
 from pathlib import Path
 
 import pytest
-import trio
-from trio._core._run import CancelStatus
-from trio.lowlevel import Task, current_task, spawn_system_task
 
 from callboard.runtime.referee import Invariant
-from callboard.runtime.testing import InvariantBroken, Scenario, Watch, count_moments, run_interrupted
+from callboard.runtime.testing import InvariantBroken, count_moments, run_interrupted
 from tests.injections import INJECTIONS
 from tests.planted_faults import FAULTS, Fault
 from tests.scenarios import SCENARIOS
@@ -55,29 +52,6 @@ class Finding:
 HEAD = [f"| {' | '.join(field.name for field in fields(Finding))} |", f"|{'---|' * len(fields(Finding))}"]
 
 
-def that_ends(name: str) -> Scenario:
-    """A scenario that ends also if a fault lets it wait for ever behind a shield, where no limit of time ends it."""
-
-    async def run(watch: Watch) -> None:
-        spawn_system_task(_lift_shields, current_task())
-        await SCENARIOS[name](watch)
-
-    return run
-
-
-async def _lift_shields(task: Task) -> None:
-    await trio.sleep(2 * LIMIT)
-    while True:
-        waiting = [task]
-        for below in waiting:
-            waiting += [child for nursery in below.child_nurseries for child in nursery.child_tasks]
-            status: CancelStatus | None = below._cancel_status
-            while status is not None:
-                status._scope.shield = False
-                status = status._parent
-        await trio.sleep(1)
-
-
 def walk() -> Iterator[tuple[int, str, str, float]]:
     """Seed, scenario, injection, and which part of the scenario's moments lies before the chosen one; without end."""
     scenarios, injections = list(SCENARIOS), list(INJECTIONS)
@@ -100,10 +74,10 @@ def find(fault: Fault, runs: int) -> Finding | None:
             try:
                 if (seed, scenario) not in moments:
                     done += 1
-                    moments[seed, scenario] = count_moments(that_ends(scenario), seed, LIMIT)
+                    moments[seed, scenario] = count_moments(SCENARIOS[scenario], seed, LIMIT)
                 done += 1
                 moment = int(part * moments[seed, scenario])
-                run_interrupted(that_ends(scenario), INJECTIONS[injection], seed, moment, LIMIT)
+                run_interrupted(SCENARIOS[scenario], INJECTIONS[injection], seed, moment, LIMIT)
             except InvariantBroken as broken:
                 caught_by = _named(fault, broken).name
                 return Finding(fault.__name__, done, seed, scenario, injection, moment, caught_by)

@@ -309,11 +309,11 @@ def questions_left_open(patch: Patch) -> None:
 
 
 def step_ended_by_words_that_wait_for_it(patch: Patch) -> None:
-    patch.setattr(Aim, "ready", True)
+    patch.setattr(Aim, "may_go", lambda self, router: True)
 
 
 def holds_not_lifted(patch: Patch) -> None:
-    patch.setattr(Aim, "let_go", lambda self: setattr(self, "captured", ()))
+    patch.setattr(Aim, "let_go", lambda self, router: self.captured.clear())
 
 
 def queued_round_lost_at_stop(patch: Patch) -> None:
@@ -330,7 +330,7 @@ def queued_round_lost_at_stop(patch: Patch) -> None:
 FAULTS: dict[Fault, set[Invariant]] = {
     words_written_at_the_cut: {Invariant.ACCEPT_THEN_CUT},
     no_recall: {Invariant.RECALLED},
-    no_join: {Invariant.ALONE},
+    no_join: {Invariant.ALONE, Invariant.RECALLED},
     scope_reused: {Invariant.ONE_SCOPE},
     not_aimed_again: {Invariant.NOTHING_LOST},
     partial_after_intervention: {Invariant.ACCEPT_THEN_CUT},
