@@ -13,7 +13,7 @@ import trio
 
 from .conversation import Conversation
 from .errors import RoundStopped
-from .event import AttemptBegan, AttemptCut, Event, PostRecorded, QueueChanged, RoundEnded
+from .event import AttemptBegan, AttemptCut, Event, PostRecorded, QueueChanged, RoundBegan, RoundEnded
 from .post import Post
 from .request import Request
 from .turn import Turn
@@ -41,6 +41,7 @@ class EndWatch:
             AttemptCut: self._attempt_cut,
             PostRecorded: self._post_recorded,
             QueueChanged: lambda event: self._queue_changed(),
+            RoundBegan: lambda event: self._round_began(),
             RoundEnded: lambda event: self._round_ended(),
         }
         """What is called for which event."""
@@ -55,6 +56,13 @@ class EndWatch:
     def _look_if_ending(self) -> None:
         if self._line.stopping and not self._to_end:
             self._to_end = tuple(turn for turn in self._router.turns if turn.asker is None)
+
+    def _round_began(self) -> None:
+        """Where only work beside a round was ended, this is the first that shows that it is over."""
+        left = [turn for turn in self._to_end if turn.state != "ended"]
+        if left:
+            self._found(f"a round began over {left}, which were to end")
+        self._look_at_the_ended()
 
     def _round_ended(self) -> None:
         if self._to_end and self._router.turns:
