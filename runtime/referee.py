@@ -165,7 +165,7 @@ class Referee(Subscription[Event]):
 
     def _post_recorded(self, post: Post) -> None:
         self.posts.append(post)
-        late = post.send_from in self._closed_for and post.marks.state != "not_started"
+        late = post.send_from in self._closed_for and post.marks.state not in ("not_started", "late")
         late = late and "report" not in post.marks.extra  # a round that a report opens is begun by the runtime
         said = f"{post.send_from} recorded {post.message!r} after the words"
         self._expect(not late, Invariant.ACCEPT_THEN_CUT, said)

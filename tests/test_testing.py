@@ -22,7 +22,7 @@ from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import RoleFailed
 from callboard.runtime.failure import InjectedFailure
 from callboard.runtime.leftovers import TRIO_WORKERS, Holdings
-from callboard.runtime.memory import _FiledRound
+from callboard.runtime.memory import _FiledRound, get_role_rounds
 from callboard.runtime.moments import STEPS
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Kind, Marks, Post
@@ -41,10 +41,14 @@ from callboard.runtime.testing import (
     run_interrupted,
     run_seeded,
 )
+from callboard.runtime.tool import Tool
 from callboard.runtime.transcript_file import dump
 from callboard.runtime.turn import Turn
 from tests import prove
 from tests.scenarios import SCENARIOS, LateWorker, Planner, Worker, scenario, the_bell
+from tests.test_thread_call import Gate, gate
+
+__all__ = ["gate"]
 
 pytest_plugins = "pytester"
 Patch = pytest.MonkeyPatch
@@ -265,6 +269,38 @@ def test_the_threads_that_trio_keeps_for_later_are_no_leftovers() -> None:
     trio.run(use_a_thread)
     assert any(thread.name.startswith(TRIO_WORKERS) for thread in threading.enumerate())
     assert before.left_behind() == []
+
+
+def test_what_a_thread_comes_to_after_the_words_breaks_nothing(gate: Gate) -> None:
+    def wait() -> str:
+        return gate.pass_through()
+
+    class Caller(Worker):
+        async def work(self, context: TurnContext) -> None:
+            await context.call(Tool(wait), {})
+
+    class Asker(Planner):
+        async def receive(self, post: Post, context: TurnContext) -> Post:
+            if not context.user_words:
+                return post.reply((await context.ask("worker", "do")).message)
+            gate.open()
+            while not any(note.marks.state == "late" for note in await notes(context, "worker")):
+                pass  # to wait would let the clock jump
+            return post.reply("heard")
+
+    async def run(watch: Watch) -> None:
+        async with open_conversation(Asker("asker"), Caller()) as conversation:
+            started = watch(conversation).communicate("q")
+            await trio.sleep(1)
+            conversation.intervene("x", broadcast_level=2)
+            assert (await started.reply()).message == "heard"
+
+    assert run_interrupted(run, lambda conversation: None, seed=0, moment=1) == []
+
+
+async def notes(context: TurnContext, role: str) -> tuple[Post, ...]:
+    """What the last round holds of a role."""
+    return (await get_role_rounds(context, role))[-1].post_list
 
 
 @contextmanager
