@@ -1,4 +1,4 @@
-"""The invariants of interruption, each a test of its name, over a sampled moment of every scenario with every injection.
+"""The invariants of interruption, each a test of its name, at a sampled moment of every scenario and injection.
 
 `python -m tests.prove` runs every moment of as many schedules as one likes.
 """
