@@ -1,7 +1,7 @@
 """The documents are true: their programs run and print what stands below them, and their links lead somewhere.
 
-A program waits on the virtual clock, unless it has threads, beside which that clock would jump. One that serves a port
-is given a free one and talked to by a real client.
+A program waits on the virtual clock, unless it has threads or processes, beside which that clock would jump. One that
+serves a port is given a free one and talked to by a real client.
 """
 
 import contextlib
@@ -49,6 +49,11 @@ class Program:
     """Why it is not run; None for one that is."""
 
     @property
+    def needs_real_time(self) -> bool:
+        """Whether it waits for what no clock of ours moves."""
+        return "threading" in self.source or "open_process" in self.source
+
+    @property
     def serves(self) -> bool:
         """Whether it waits for clients, so that it ends only when it is cancelled."""
         return "serve_tcp" in self.source
@@ -88,7 +93,7 @@ def test_a_program_prints_what_stands_below_it(
 ) -> None:
     if program.reason is not None:
         pytest.skip(program.reason)
-    if "threading" not in program.source:
+    if not program.needs_real_time:
         on_the_virtual_clock(monkeypatch)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         names = execute(program)
