@@ -11,6 +11,7 @@ from .chat_model import ChatModel
 from .context import TurnContext
 from .conversation import Conversation
 from .errors import CallboardError, RoleFailed
+from .limits import Limits
 from .memory import get_role_rounds, get_shared_memory_entries
 from .opening import open_conversation
 from .post import Post
@@ -29,6 +30,7 @@ __all__ = [
     "CallboardError",
     "ChatModel",
     "Conversation",
+    "Limits",
     "Post",
     "Receipt",
     "RoleFailed",

@@ -13,6 +13,7 @@ def test_the_front_door_of_the_runtime_is_this() -> None:
         "CallboardError",
         "ChatModel",
         "Conversation",
+        "Limits",
         "Post",
         "Receipt",
         "RoleFailed",
