@@ -90,7 +90,8 @@ class Attempts:
                 self._keep_draft(turn)
             raise
         finally:
-            self._router.time.forget(scope)
+            if turn.has_own_deadline:
+                self._router.time.forget(scope)
         if finished:
             self._finish(turn, returned)
             return True

@@ -62,7 +62,10 @@ class TurnContext(AttemptView):
         this one, NoReply if it returned None, RoleFailed if it failed or went over its limits, LimitReached if its
         reply was one too many for the round, PostRefused.
         """
-        turn = await self._at_boundary()
+        turn = self._live()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._router.gate.stops(turn):
+            await self._router.gate.wait(turn)
         return await self._router.ask(Post.create(message, turn.role, name, tuple(attachments)), turn, limits)
 
     async def ask_superior(self, message: str, attachments: Iterable[Attachment] = ()) -> Post:
