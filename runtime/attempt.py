@@ -165,15 +165,10 @@ class Attempts:
         self._router.record(reply)
         self._router.ledger.count_reply(self._router.round, turn.role)
         self._interventions.attempt_ended(turn, True, (reply,))
-        if turn.post.marks.kind != "question":
-            try:
-                turn.budget.count_reply(owner=_owns_budget(turn))
-            except LimitReached as reached:
-                return reply if turn.recalled else self._over_limit(turn, reached)
-        return reply
-
-    def _over_limit(self, turn: Turn, reached: LimitReached) -> LimitReached | RoleFailed:
-        """Work that was told has no asker to fail: it fails itself, and with it the round."""
+        reached = _count_answer(turn)
+        if reached is None or turn.recalled:
+            return reply
+        # Work that was told has no asker to fail: it fails itself, and with it the round.
         return reached if turn.asked else RoleFailed(turn.role, turn.post.id, reached)
 
     def _settle_error(self, turn: Turn, error: Exception, *by_products: Exception) -> None:
@@ -181,6 +176,7 @@ class Attempts:
         self._record_errors(turn, by_products)
         turn.account = turn.answer(str(error), kind="error")
         self._router.record(turn.account)
+        _count_answer(turn)  # at the limit the next ask is refused: whoever asks a failing role again comes to an end
         self._interventions.attempt_ended(turn, True, [*kept, turn.account])
 
     def _settle_cut(self, turn: Turn, *errors: Exception) -> None:
@@ -234,9 +230,11 @@ def _seal(turn: Turn) -> Unfinished:
     return draft.seal() if draft is not None else NOTHING
 
 
-def _owns_budget(turn: Turn) -> bool:
-    """Whether its budget was made for it: that of the round for the round's own turn, else by an ask with limits."""
-    return turn.foreground if turn.asker is None else turn.asker.budget is not turn.budget
+def _count_answer(turn: Turn) -> LimitReached | None:
+    """One answer more for the limits. A budget's own answer is that of the turn for which it was made."""
+    if turn.post.marks.kind == "question":
+        return None
+    return turn.budget.count_reply(turn.foreground if turn.asker is None else turn.asker.budget is not turn.budget)
 
 
 def _present(*errors: Exception | None) -> list[Exception]:

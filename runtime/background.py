@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextvars import Context, copy_context
 from typing import TypeAlias
 
-from .errors import UnknownRole
+from .errors import RequestRecalled, UnknownRole
 from .line import Line
 from .post import Post
 from .request import Request
@@ -50,11 +50,16 @@ class Background:
         """By starter and name: a role has one request under way to another."""
 
     def start(self, post: Post, starter: Turn) -> Post:
-        """The request that is under way, or a new one. Raises UnknownRole, PostRefused, LimitReached."""
+        """The request that is under way, or a new one.
+
+        Raises UnknownRole, PostRefused, LimitReached, RequestRecalled for a starter that nobody waits for any more.
+        """
         key = (post.send_from, post.send_to)
         known = self._started.get(key)
         if known is not None and known.open:
             return known.turn.post
+        if starter.recalled:  # nothing starts for nobody
+            raise RequestRecalled(starter.role, starter.post.id)
         self._router.budget.check_room()
         turn = Turn(post, None, copy_context(), foreground=False, budget=self._router.budget)
         turn.report_to = starter.role

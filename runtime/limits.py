@@ -21,7 +21,7 @@ class Limits:
     """None: no limit of that kind. Raises ValueError for what is no positive number."""
 
     replies: int | None = None
-    """Answers of roles; the last one must be that of the request which the limit is set for."""
+    """Answers of roles, failures too; the last must be that of the request which the limit is set for."""
     seconds: float | None = None
     """Of working time: without what a pause, or the wait for a person's answer, took."""
     model_calls: int | None = None
@@ -73,10 +73,10 @@ class Budget:
         if overdrawn is not None:
             raise overdrawn
 
-    def count_reply(self, owner: bool) -> None:
-        """One more answer; `owner`: the one that this budget was waiting for.
+    def count_reply(self, owner: bool) -> LimitReached | None:
+        """One more answer, a failure too; `owner`: the one that this budget was waiting for.
 
-        Raises LimitReached if it was the last that the line had room for, and not the one that was waited for.
+        Gives the limit that it reaches, if it was the last that the line had room for, and not the one waited for.
         """
         reached: LimitReached | None = None
         budget: Budget | None = self
@@ -86,8 +86,7 @@ class Budget:
                 if budget._left["replies"] <= 0 and not owner:
                     reached = budget._reached("replies")
             budget, owner = budget._parent, False
-        if reached is not None:
-            raise reached
+        return reached
 
     def check_room(self) -> None:
         """Raises LimitReached if one more answer would be one too many."""

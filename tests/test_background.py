@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
-from callboard.runtime.errors import InsideTurn, RoleFailed, RoundStopped, UnknownRole
+from callboard.runtime.errors import InsideTurn, RequestRecalled, RoleFailed, RoundStopped, UnknownRole
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.receipt import Delivery, Receipt
@@ -372,3 +372,27 @@ async def test_words_of_a_role_that_wait_never_cut_its_own_turn(autojump_clock: 
 def test_every_injection_holds_at_sampled_moments_of_background_work(name: str) -> None:
     for inject in INJECTIONS.values():
         every_interrupt_point(SCENARIOS[name], inject, sample=1, limit=60)
+
+
+async def test_a_role_that_nobody_waits_for_any_more_starts_nothing(autojump_clock: MockClock) -> None:
+    refused: list[str] = []
+
+    async def work(post: Post, context: TurnContext) -> str:
+        try:
+            await trio.sleep(9)
+        except trio.Cancelled:
+            try:
+                context.start_background("worker", "do")
+            except RequestRecalled as error:
+                refused.append(error.role)
+            raise
+        return "done"
+
+    boss = Does("boss", asking("planner"), Does("planner", work), Does("worker", sleeping(60)))
+    async with at_work(boss) as (conversation, started):
+        conversation.stop("enough")
+        with pytest.raises(RoundStopped):
+            await started.reply()
+        assert trio.current_time() < 1
+    assert refused == ["planner"]
+    assert asked(conversation, "worker") == []

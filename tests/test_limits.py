@@ -288,6 +288,25 @@ async def test_an_asker_that_swallows_the_limit_cannot_go_on_asking_but_may_answ
         assert conversation.usage.by_role["worker"].replies == 4
 
 
+async def test_a_role_that_asks_a_failing_one_again_and_again_comes_to_an_end() -> None:
+    failures: list[str] = []
+
+    async def fails(post: Post, context: TurnContext) -> Post:
+        raise OSError("no disk")
+
+    async def insists(post: Post, context: TurnContext) -> Post:
+        while True:
+            try:
+                await context.ask("worker", "do")
+            except RoleFailed as failed:
+                failures.append(str(failed))
+
+    async with open_conversation(Role("root", insists, Role("worker", fails)), options=limited(replies=5)) as talk:
+        _, limit = await failure(talk)
+        assert limit.which == "replies"
+        assert failures == ["worker failed: OSError: no disk"] * 5
+
+
 async def test_an_asker_that_swallows_the_limit_cannot_start_background_work() -> None:
     async def work(post: Post, context: TurnContext) -> Post:
         with pytest.raises(LimitReached):
