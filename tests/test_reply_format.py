@@ -28,7 +28,7 @@ REFUSED = {
     '{"response": {"plan"': "no valid JSON at line 1, column 21: Expecting ':' delimiter",
     '\n{"response":\n  {"plan": "a': "no valid JSON at line 3, column 12: Unterminated string",
     '{"response": {"plan": "a\n"}}': "no valid JSON at line 1, column 25: Invalid control character",
-    '{"response": {},}': "no valid JSON at line 1, column 17: ",
+    '{"response": {},}': "no valid JSON at line 1, column 1",  # 16 or 17, by the version of Python
     '```json\n{"response": {"plan" 1}}\n```': "no valid JSON at line 2, column 22: ",
     '```json\n{"response": {}}': "the fence at line 1, column 1 is not one of json that closes",
     '```\n{"response": {}}\n```': "the fence at line 1, column 1 is not one of json",
