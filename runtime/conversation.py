@@ -9,40 +9,24 @@ from typing import Any
 
 import trio
 
-from .background import Background
-from .conversation_view import ConversationView
+from .conversation_life import ConversationLife
 from .errors import ConversationClosed, RoundStopped
-from .event import Paused, Resumed
-from .line import Line
-from .memory import Memory
+from .event import Paused
 from .post import Post
 from .queued import Queued
 from .receipt import Delivery, Receipt, Words
-from .request import Request
-from .router import Router
-from .spoken import Spoken
-from .supervisor import Supervisor
-from .turn import Turn
 from .user_message import UserMessage
 
 NUDGE = "Go on."
 """What a nudge says where no template says it better."""
 
 
-class Conversation(ConversationView):
+class Conversation(ConversationLife):
     """Made by `open_conversation` or a Board. Its verbs are the host's.
 
     From inside a role's turn all but `stop` and `pause` raise InsideTurn: they would wait for that turn, or cut it for
     ever.
     """
-
-    def __init__(self, router: Router, line: Line, memory: Memory, spoken: Spoken, background: Background) -> None:
-        super().__init__(router, line, memory)
-        self._spoken = spoken
-        self._interventions = spoken.interventions
-        self._background = background
-        self._token = trio.lowlevel.current_trio_token()
-        memory.on_read = self._interventions.saw
 
     async def send(self, message: str | UserMessage) -> Post:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
@@ -197,50 +181,8 @@ class Conversation(ConversationView):
         await trio.lowlevel.checkpoint()
         await self._line.wait_idle()
 
-    def begin_closing(self) -> None:
-        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
-        if not self._router.closed:
-            self._router.closed = True
-            self._spoken.inside(self._interventions.drop)
-            self._spoken.inside(self._line.end_all, ConversationClosed())
-            self._go_on()
-
-    def serve_with(self, supervisor: Supervisor) -> None:
-        """Joins the parts: who is told what, in which order, when a turn ends."""
-        self._router.on_ended = self._turn_ended
-        self._line.on_began = partial(self._round_began, supervisor)
-        self._line.on_idle = supervisor.idle
-        self._line.on_ended = self._background.round_ended
-        supervisor.on_told_failure = self._told_failed
-        supervisor.on_cancelled = self.begin_closing
-
-    def _turn_ended(self, turn: Turn) -> None:
-        # First the words that came too late for this turn, or they would be aimed at the next round; then the report,
-        # or the conversation would be idle in between.
-        self._interventions.turn_ended(turn)
-        self._background.turn_ended(turn)
-        self._line.turn_ended(turn)
-
-    def _told_failed(self, error: Exception) -> None:
-        self._spoken.inside(self._spoken.give_back)
-        self._line.break_off(error)
-
-    def _round_began(self, supervisor: Supervisor, request: Request, turn: Turn) -> None:
-        supervisor.watch()
-        self._spoken.round_began(request, turn)
-
     def _say(self, words: Words) -> Receipt:
         receipt = self._spoken.say(words, None).receipt
         if words.settled != "missed":
             self._go_on()
         return receipt
-
-    def _go_on(self) -> None:
-        """Opens the gate, after what a verb has cut: in the other order a step might begin between the two."""
-        gate = self._router.gate
-        if gate.paused:
-            gate.paused = False
-            self._router.time.go_on()
-            gate.look_again()
-            if self._router.events.wanted:
-                self._router.events.publish(Resumed())

@@ -26,8 +26,8 @@ LAYERS = {
           actor""",
     5: "reach aim intervention memory account attempt receive_loop lifetime",
     6: "line queued background roster facilities supervisor",
-    7: """spoken conversation_view conversation opening board boundary_watch budget_watch end_watch
-          receipt_watch leftovers record placement invariant referee failure moments seeded_run
+    7: """spoken conversation_view conversation_life conversation opening board boundary_watch budget_watch
+          end_watch receipt_watch leftovers record placement invariant referee failure moments seeded_run
           testing watchdog""",
 }
 

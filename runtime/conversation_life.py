@@ -1,0 +1,73 @@
+"""ConversationLife: how a conversation's parts are joined, and how it is drained and closed: for who opened it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from .background import Background
+from .conversation_view import ConversationView
+from .errors import ConversationClosed
+from .event import Resumed
+from .line import Line
+from .memory import Memory
+from .request import Request
+from .router import Router
+from .spoken import Spoken
+from .supervisor import Supervisor
+from .turn import Turn
+
+
+class ConversationLife(ConversationView):
+    """What `open_conversation` and a Board call; the verbs of the host are those of `Conversation`."""
+
+    def __init__(self, router: Router, line: Line, memory: Memory, spoken: Spoken, background: Background) -> None:
+        super().__init__(router, line, memory)
+        self._spoken = spoken
+        self._interventions = spoken.interventions
+        self._background = background
+        self._token = trio.lowlevel.current_trio_token()
+        memory.on_read = self._interventions.saw
+
+    def begin_closing(self) -> None:
+        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
+        if not self._router.closed:
+            self._router.closed = True
+            self._spoken.inside(self._interventions.drop)
+            self._spoken.inside(self._line.end_all, ConversationClosed())
+            self._go_on()
+
+    def serve_with(self, supervisor: Supervisor) -> None:
+        """Joins the parts: who is told what, in which order, when a turn ends."""
+        self._router.on_ended = self._turn_ended
+        self._line.on_began = partial(self._round_began, supervisor)
+        self._line.on_idle = supervisor.idle
+        self._line.on_ended = self._background.round_ended
+        supervisor.on_told_failure = self._told_failed
+        supervisor.on_cancelled = self.begin_closing
+
+    def _turn_ended(self, turn: Turn) -> None:
+        # First the words that came too late for this turn, or they would be aimed at the next round; then the report,
+        # or the conversation would be idle in between.
+        self._interventions.turn_ended(turn)
+        self._background.turn_ended(turn)
+        self._line.turn_ended(turn)
+
+    def _told_failed(self, error: Exception) -> None:
+        self._spoken.inside(self._spoken.give_back)
+        self._line.break_off(error)
+
+    def _round_began(self, supervisor: Supervisor, request: Request, turn: Turn) -> None:
+        supervisor.watch()
+        self._spoken.round_began(request, turn)
+
+    def _go_on(self) -> None:
+        """Opens the gate, after what a verb has cut: in the other order a step might begin between the two."""
+        gate = self._router.gate
+        if gate.paused:
+            gate.paused = False
+            self._router.time.go_on()
+            gate.look_again()
+            if self._router.events.wanted:
+                self._router.events.publish(Resumed())
