@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -12,7 +13,8 @@ import trio
 
 from .actor import Actor
 from .conversation import Conversation
-from .errors import BoardClosed, DuplicateName
+from .draining import Draining, DrainReport
+from .errors import BoardClosed, BoardFull, DuplicateName
 from .ids import current_ids
 from .nursery import open_nursery
 from .opening import open_conversation
@@ -22,13 +24,20 @@ from .options import ConversationOptions
 class Board:
     """`async with Board(root, *others) as board`: every conversation gets the same actors and options.
 
+    With `limit` it holds so many conversations at once, those that are still ending included, and no more: BoardFull.
     Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
     hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
     """
 
-    def __init__(self, root: Actor, *others: Actor, options: ConversationOptions | None = None) -> None:
+    def __init__(
+        self, root: Actor, *others: Actor, options: ConversationOptions | None = None, limit: int | None = None
+    ) -> None:
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise ValueError(f"limit is a whole number from 1 on, not {limit!r}")
         self._actors = (root, *others)
         self._options = options or ConversationOptions()
+        self._limit = limit
+        self._draining: Draining | None = None
         self._conversations: dict[str, Conversation | None] = {}
         """By id; None for one that is being opened."""
         self._started: dict[str, _Started] = {}
@@ -56,13 +65,18 @@ class Board:
         return await self._manager.__aexit__(kind, error, traceback)
 
     def open_conversation(self, id: str | None = None) -> AbstractAsyncContextManager[Conversation]:
-        """A conversation that lives in the caller's block. Raises BoardClosed, and DuplicateName for an id in use."""
+        """A conversation that lives in the caller's block.
+
+        Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and DuplicateName for an id in
+        use.
+        """
         return self._open(self._options_for(id))
 
     async def start_conversation(self, id: str | None = None) -> Conversation:
         """A conversation that lives in the board's block until `close(id)`.
 
-        Cancelled: none was started. Raises BoardClosed, and DuplicateName for an id in use.
+        Cancelled: none was started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName
+        for an id in use.
         """
         options = self._options_for(id)
         assert self._nursery is not None, "an open board has a nursery"
@@ -87,31 +101,55 @@ class Board:
             started.scope.cancel(reason="closed")
             await started.ended.wait()
 
+    async def drain(self, deadline: float = math.inf) -> DrainReport:
+        """Lets what runs finish, for a deploy, and stops at `deadline`, a moment of trio's clock, what still does.
+
+        From this call on, for good, the board takes no conversation, which raises BoardClosed, and no round: `send`,
+        `communicate` and `enqueue` raise ConversationClosed, and so do sends in line. A round that runs can be spoken
+        to. The conversations can be read until the board is left. Returns when nothing runs any more. May be called
+        again, also meanwhile, and gives the same report; the earliest deadline counts. Cancelled: the board goes on
+        refusing, and what runs goes on. Raises BoardClosed if the board was left, InsideTurn in a turn of its roles.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._nursery is None:
+            raise BoardClosed
+        if self._draining is None:
+            self._draining = Draining([one for one in self._conversations.values() if one is not None])
+        return await self._draining.wait(deadline)
+
     def __len__(self) -> int:
         return len(self._conversations)
 
     def __repr__(self) -> str:
-        state = "open" if self._nursery is not None else "closed"
+        state = "closed" if self._nursery is None else "open" if self._draining is None else "drained"
         return f"<Board of {self._actors[0].name}, {state}, {len(self._conversations)} conversations>"
 
     def _options_for(self, id: str | None) -> ConversationOptions:
-        if self._nursery is None:
-            raise BoardClosed
+        self._check_open()
         ids = self._options.ids or current_ids.get()
         return replace(self._options, id=id or ids.create("conv"))
+
+    def _check_open(self) -> None:
+        if self._nursery is None:
+            raise BoardClosed
+        if self._draining is not None:
+            raise BoardClosed("the board is drained: it takes no more conversations")
 
     @asynccontextmanager
     async def _open(self, options: ConversationOptions) -> AsyncIterator[Conversation]:
         id = options.id
         assert id is not None, "the board gives every conversation an id"
-        if self._nursery is None:
-            raise BoardClosed
+        self._check_open()
         if id in self._conversations:
             raise DuplicateName(id, "an open conversation", "a new one")
+        if self._limit is not None and len(self._conversations) >= self._limit:
+            raise BoardFull(self._limit)
         self._conversations[id] = None
         try:
             async with open_conversation(*self._actors, options=options) as conversation:
                 self._conversations[id] = conversation
+                if self._draining is not None:
+                    conversation.begin_draining()
                 yield conversation
         finally:
             del self._conversations[id]

@@ -15,6 +15,7 @@ from .event import Paused
 from .post import Post
 from .queued import Queued
 from .receipt import Delivery, Receipt, Words
+from .request import Request
 from .user_message import UserMessage
 
 NUDGE = "Go on."
@@ -63,7 +64,9 @@ class Conversation(ConversationLife):
         said = self._spoken.before(message)
         if said is not None:
             return said.receipt
-        request = self._spoken.request(message)
+        if self._line.current is None:
+            self._spoken.check_open()
+        request = Request(self._spoken.named(message))
         words = Words(request.words, broadcast_level, delivery=delivery)
         if self._line.current is None:
             self._spoken.start(self._spoken.keep(words), request)

@@ -17,6 +17,7 @@ from .router import Router
 from .spoken import Spoken
 from .supervisor import Supervisor
 from .turn import Turn
+from .user_message import UserMessage
 
 
 class ConversationLife(ConversationView):
@@ -37,6 +38,22 @@ class ConversationLife(ConversationView):
             self._spoken.inside(self._interventions.drop)
             self._spoken.inside(self._line.end_all, ConversationClosed())
             self._go_on()
+
+    def begin_draining(self) -> tuple[UserMessage, ...]:
+        """Takes no more rounds of the user's, in this step; gives what stood in line. Safe to repeat.
+
+        Who waits for what stood in line gets ConversationClosed. What runs goes on and may be spoken to; reports of
+        background work still open their rounds.
+        """
+        refusal = self._line.refusal = ConversationClosed("no new round is taken: the board is drained")
+        in_line = [request for request in self._line.waiting if request.report is None]
+        for request in in_line:
+            self._spoken.inside(self._line.withdraw, request, refusal)
+        return tuple(request.words for request in in_line)
+
+    def refuse_inside(self, verb: str) -> None:
+        """Raises InsideTurn in a turn of this conversation."""
+        self._router.refuse_inside(verb)
 
     def serve_with(self, supervisor: Supervisor) -> None:
         """Joins the parts: who is told what, in which order, when a turn ends."""

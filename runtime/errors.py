@@ -18,7 +18,8 @@
     ├── Missed                the words met nobody
     ├── ConversationClosed    the conversation is gone
     ├── RoundStopped          somebody stopped the round
-    └── BoardClosed           the board is gone
+    ├── BoardClosed           the board is gone, or goes
+    └── BoardFull             the board holds as many conversations as it may
 
 The rule to know: an error keeps what it was made from as attributes, and survives pickle and copy with them.
 """
@@ -230,3 +231,14 @@ class BoardClosed(CallboardError):
 
     def __init__(self, message: str = "the board is closed") -> None:
         super().__init__(message)
+
+
+class BoardFull(CallboardError):
+    """Nobody's fault, or that of a limit too low: the board holds `limit` conversations; try again, or end one."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the board is full: it holds {self.limit} conversations; to hold more, set Board(..., limit=...)"

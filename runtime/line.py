@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .errors import CallboardError, ConversationClosed, PostRefused, RequestRecalled, RoundStopped
+from .errors import CallboardError, ConversationClosed, RequestRecalled, RoundStopped
 from .event import QueueChanged, RoundBegan, RoundEnded
 from .ids import Ids, current_ids
 from .limits import Budget, Limits
 from .memory import Memory
-from .post import USER, Marks, Post
+from .post import USER, Post
 from .request import Request
+from .root_turn import as_seen, first_turn
 from .round import RoundState
 from .router import Router
 from .signal import Signal
 from .subscription import Publisher
-from .turn import Turn, current_turn
+from .turn import Turn
 from .user_message import UserMessage
 
 
@@ -52,6 +53,8 @@ class Line:
         """Called when a round has ended, before the next one begins."""
         self.limits = Limits()
         """What a round may use."""
+        self.refusal: CallboardError | None = None
+        """With what the user's own rounds are refused; None while they are taken."""
         self.refuse_inside = router.refuse_inside
         """Raises InsideTurn in a turn of this conversation."""
 
@@ -82,8 +85,9 @@ class Line:
 
     def add(self, request: Request) -> None:
         """Begins the request's round if none runs, else puts it in line. The user's own end a hold."""
-        if self._router.closed:
-            self._give_back(request, ConversationClosed())
+        refusal = self.refusal if request.report is None else None
+        if self._router.closed or refusal is not None:
+            self._give_back(request, refusal or ConversationClosed())
         else:
             self._waiting.append(request)
             self._held = self._held and request.report is not None
@@ -95,12 +99,12 @@ class Line:
         self._held = False
         self._begin_next()
 
-    def withdraw(self, request: Request) -> bool:
-        """Takes a request out of the line; False if its round has begun or it is over."""
+    def withdraw(self, request: Request, error: CallboardError | None = None) -> bool:
+        """Takes a request out of the line, with its error; False if its round has begun or it is over."""
         if request not in self._waiting:
             return False
         self._waiting.remove(request)
-        self._give_back(request, RequestRecalled(self._root, request.words.id))
+        self._give_back(request, error or RequestRecalled(self._root, request.words.id))
         self._queue_changed(request)
         self._look_if_idle()
         return True
@@ -174,14 +178,11 @@ class Line:
         router = self._router
         router.round = request.round = self._ids.create("round")
         router.budget = Budget(self.limits, router.time.now())
-        post, refusal = self._as_seen(request.first_post(self._root, self._ids))
+        post, refusal = as_seen(router, request.first_post(self._root, self._ids))
         self._memory.begin_round(request.round, post.message)
         if router.events.wanted:
             router.events.publish(RoundBegan(request.round, post.message))
-        outer = request.variables.get(current_turn) if request.report is None else None
-        turn = Turn(post, None, request.variables, foreground=True, budget=router.budget)
-        turn.answer_to = USER
-        turn.outer = outer
+        turn = first_turn(request, post, router.budget)
         try:
             if refusal is not None:
                 raise refusal
@@ -193,14 +194,6 @@ class Line:
             self._turn = turn
             self.on_began(request, turn)
             router.admit(turn, entry)
-
-    def _as_seen(self, post: Post) -> tuple[Post, PostRefused | None]:
-        """What the host's hook lets stand of a round's first post: of one that it refuses, an empty one."""
-        try:
-            return self._router.inspect(post), None
-        except PostRefused as refusal:
-            marks = Marks(at=post.marks.at, words=post.marks.words)
-            return Post(post.id, post.send_from, post.send_to, "", (), marks), refusal
 
     def _queue_changed(self, request: Request) -> None:
         if request.outlasts_stop and self._router.events.wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import replace
@@ -41,11 +42,12 @@ class Spoken:
             return UserMessage(message, id=self._ids.create("words"))
         return message if message.id else replace(message, id=self._ids.create("words"))
 
-    def request(self, message: str | UserMessage) -> Request:
-        """A round of it. Raises ConversationClosed."""
+    def check_open(self) -> None:
+        """Raises ConversationClosed if no new round is taken: at the end, and while the board is drained."""
         if self._router.closed:
             raise ConversationClosed
-        return Request(self.named(message))
+        if self._line.refusal is not None:
+            raise copy.copy(self._line.refusal)
 
     def keep(self, words: Words) -> Words:
         """From now on they are found under their id."""
@@ -60,7 +62,8 @@ class Spoken:
 
     def send(self, message: str | UserMessage) -> Request:
         """A round of the message, of which only one with an id is kept in mind. Raises ConversationClosed."""
-        request = self.request(message)
+        self.check_open()
+        request = Request(self.named(message))
         if isinstance(message, UserMessage):
             self.start(self.keep(Words(request.words)), request)
         else:
@@ -74,7 +77,8 @@ class Spoken:
         known = self.before(message)
         if known is not None and known.request is not None:
             return Queued(known.request, self._line)
-        request = self.request(message)
+        self.check_open()
+        request = Request(self.named(message))
         request.outlasts_stop = True
         queued = self._queued[request.words.id] = Queued(request, self._line)
         self.start(self.keep(Words(request.words)), request)

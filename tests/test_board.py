@@ -1,5 +1,7 @@
 """The board: conversations under one nursery, found by their ids, and how they end with it."""
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -7,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from callboard.runtime.board import Board
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
-from callboard.runtime.errors import BoardClosed, ConversationClosed, DuplicateName
+from callboard.runtime.errors import BoardClosed, BoardFull, ConversationClosed, DuplicateName
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 
@@ -210,3 +212,45 @@ async def test_a_conversation_may_be_started_from_inside_a_turn() -> None:
 
     async with Board(Role("root", work)) as board, board.open_conversation() as conversation:
         assert (await conversation.send("a")).message == "from inside"
+
+
+async def test_a_full_board_refuses_until_a_conversation_has_ended(autojump_clock: MockClock) -> None:
+    async with Board(Role("root", cleans_up(5)), limit=2) as board:
+        (await board.start_conversation("one")).communicate("a")
+        async with board.open_conversation("two"):
+            with pytest.raises(BoardFull, match="holds 2 conversations") as full:
+                await board.start_conversation()
+            assert full.value.limit == 2
+            with pytest.raises(BoardFull):
+                async with board.open_conversation():
+                    raise AssertionError("the block is not entered")
+            with pytest.raises(DuplicateName):
+                await board.start_conversation("one")
+        assert (await board.start_conversation("three")).id == "three"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(board.close, "one")
+            await trio.sleep(4)
+            with pytest.raises(BoardFull):  # the clean-up of "one" still runs
+                await board.start_conversation("four")
+        assert (await board.start_conversation("four")).id == "four"
+
+
+async def test_many_starts_at_once_never_pass_the_limit() -> None:
+    async def start() -> None:
+        try:
+            await board.start_conversation()
+        except BoardFull:
+            refused.append(len(board))
+
+    refused: list[int] = []
+    async with Board(Role("root", answers), limit=3) as board:
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(start)
+        assert (len(board), refused) == (3, [3] * 7)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "3"])
+def test_a_limit_is_a_whole_number_from_one_on(limit: Any) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        Board(Role("root", answers), limit=limit)

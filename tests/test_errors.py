@@ -10,6 +10,7 @@ from callboard.runtime.errors import (
     AskCycle,
     AttemptEnded,
     BoardClosed,
+    BoardFull,
     CallboardError,
     ConversationClosed,
     DuplicateName,
@@ -48,6 +49,7 @@ ONE_OF_EACH = [
     ConversationClosed(),
     RoundStopped("enough"),
     BoardClosed(),
+    BoardFull(3),
 ]
 
 

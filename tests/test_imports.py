@@ -25,8 +25,8 @@ LAYERS = {
     4: """process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context
           actor""",
     5: "reach aim intervention memory account attempt receive_loop lifetime",
-    6: "line queued background roster facilities supervisor",
-    7: """spoken conversation_view conversation_life conversation opening board boundary_watch budget_watch
+    6: "root_turn line queued background roster facilities supervisor",
+    7: """spoken conversation_view conversation_life conversation opening draining board boundary_watch budget_watch
           end_watch receipt_watch leftovers record placement invariant referee failure moments seeded_run
           testing watchdog""",
 }
