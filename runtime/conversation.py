@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import trio
 
 from .conversation_life import ConversationLife
-from .errors import ConversationClosed, RoundStopped
+from .errors import ConversationClosed, Missed, RoundStopped
 from .event import Paused
 from .post import Post
 from .queued import Queued
 from .receipt import Delivery, Receipt, Words
 from .request import Request
+from .streaming import StreamedReply
 from .user_message import UserMessage
 
 NUDGE = "Go on."
@@ -47,11 +49,37 @@ class Conversation(ConversationLife):
         try:
             await request.wait_ended()
         except BaseException:
-            self._spoken.inside(self._line.abandon, request)
-            with trio.CancelScope(shield=True):
-                await request.wait_ended()
+            await self._abandon(request)
             raise
         return request.unwrap()
+
+    @asynccontextmanager
+    async def stream(self, message: str | UserMessage, *, buffer: int = 1_000_000) -> AsyncIterator[StreamedReply]:
+        """Runs a round as `send` does; in the block its reply is read while it grows, and then is `reply.post`.
+
+        Leaving the block before the round has ended, or its cancellation, recalls the round's work, which is kept as
+        that of a stopped one, and waits until all of it has ended; no other round is touched. A reader that is
+        `buffer` characters behind loses the oldest. For a message whose id was said before, this reads the reply from
+        now on, and leaving recalls nothing. Raises ConversationClosed, and Missed for such a message if it met nobody;
+        reading raises what else `send` does.
+        """
+        self._router.refuse_inside("stream")
+        if buffer < 1:
+            raise ValueError(f"a buffer holds at least one character, not {buffer!r}")
+        await trio.lowlevel.checkpoint_if_cancelled()
+        said = self._spoken.before(message)
+        request = self._spoken.send(message) if said is None else said.request
+        if request is None:
+            raise Missed(said.id if said is not None else "")
+        reply = StreamedReply(request, self._line, buffer)
+        reply.follow(self._router.events)
+        self._go_on()
+        try:
+            yield reply
+        finally:
+            reply.leave()
+            if said is None and not request.ended:
+                await self._abandon(request)
 
     def communicate(
         self, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"
@@ -183,6 +211,12 @@ class Conversation(ConversationLife):
         self._router.refuse_inside("wait_idle")
         await trio.lowlevel.checkpoint()
         await self._line.wait_idle()
+
+    async def _abandon(self, request: Request) -> None:
+        """Recalls its work, or takes it out of the line, and returns when all of that has ended, cancelled or not."""
+        self._spoken.inside(self._line.abandon, request)
+        with trio.CancelScope(shield=True):
+            await request.wait_ended()
 
     def _say(self, words: Words) -> Receipt:
         receipt = self._spoken.say(words, None).receipt

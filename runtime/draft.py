@@ -52,6 +52,11 @@ class Draft:
         return "".join(self._pieces)
 
     @property
+    def just_begun(self) -> bool:
+        """Whether the text is one piece: what was written before that has been taken."""
+        return len(self._pieces) == 1
+
+    @property
     def attachments(self) -> tuple[Attachment, ...]:
         """One for each type that was attached and not taken, in the order of their beginning."""
         return tuple(Attachment.create(type, "".join(pieces)) for type, pieces in self._parts.items())

@@ -63,6 +63,10 @@ class Line:
         """The request whose round runs and may go on; None also while only told work does, or all work is ending."""
         return self._current if self._turn is not None and not self.stopping else None
 
+    def turn_of(self, request: Request) -> Turn | None:
+        """The turn that owes this request's answer now; None if its round does not run, or the answer is there."""
+        return self._turn if request is self._current else None
+
     @property
     def stopping(self) -> bool:
         """Whether all that runs is being ended: the round was stopped, it has failed, or the conversation closes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import copy
+from collections.abc import Callable
 
 import trio
 
@@ -17,7 +18,7 @@ from .user_message import UserMessage
 class Request:
     """Ends with the reply, or with the error that `send` raises."""
 
-    __slots__ = ("_over", "_result", "outlasts_stop", "report", "round", "variables", "words")
+    __slots__ = ("_over", "_result", "followers", "outlasts_stop", "report", "round", "variables", "words")
 
     def __init__(self, words: UserMessage, report: Post | None = None) -> None:
         self.words = words
@@ -29,6 +30,8 @@ class Request:
         """The host's context variables, in which the round runs."""
         self.round: str | None = None
         """The id of its round, once that has begun."""
+        self.followers: tuple[Callable[[], None], ...] = ()
+        """Called when the outcome is there."""
         self._result: Post | Exception | None = None
         self._over = Signal()
 
@@ -51,6 +54,8 @@ class Request:
         """The outcome is there; wakes all that wait for it."""
         self._result = result
         self._over.fire()
+        for follower in self.followers:
+            follower()
 
     async def wait_ended(self) -> None:
         """Until the round is over. Cancelled: nothing happens to the round."""
