@@ -1,0 +1,41 @@
+"""AsyncioSubscription: `async for` in an asyncio task over what a conversation publishes in trio's thread."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+from ..errors import ConversationClosed
+from ..subscription import Subscription
+from .asyncio_bridge import AsyncioBridge
+from .job import SyncJob
+from .reader import Reader
+
+T = TypeVar("T")
+
+
+class AsyncioSubscription(Generic[T]):
+    """It ends with the conversation. A subscription that is dropped is forgotten; nothing needs to be closed."""
+
+    def __init__(self, bridge: AsyncioBridge, subscribe: Callable[[], Subscription[T]]) -> None:
+        self._bridge = bridge
+        self._reader: Reader[T] = Reader()
+        bridge.submit(SyncJob(partial(self._reader.open, subscribe)))
+        weakref.finalize(self, bridge.thread.soon, self._reader.drop).atexit = False
+
+    def __aiter__(self) -> AsyncioSubscription[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        """The next item. Cancelled: nothing was taken."""
+        items = self._reader.items
+        while not items:
+            if self._reader.ended:
+                raise StopAsyncIteration
+            try:
+                await self._bridge.run(self._reader.fill)
+            except ConversationClosed:
+                self._reader.ended = True
+        return items.popleft()

@@ -1,0 +1,39 @@
+"""BlockingSubscription: `for` in code that blocks over what a conversation publishes in trio's thread."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from ..errors import ConversationClosed
+from ..subscription import Subscription
+from .blocking_bridge import BlockingBridge
+from .reader import Reader
+
+T = TypeVar("T")
+
+
+class BlockingSubscription(Generic[T]):
+    """It ends with the conversation. A subscription that is dropped is forgotten; nothing needs to be closed."""
+
+    def __init__(self, bridge: BlockingBridge, subscribe: Callable[[], Subscription[T]]) -> None:
+        self._bridge = bridge
+        self._reader: Reader[T] = Reader()
+        bridge.call(self._reader.open, subscribe)
+        weakref.finalize(self, bridge.thread.soon, self._reader.drop).atexit = False
+
+    def __iter__(self) -> BlockingSubscription[T]:
+        return self
+
+    def __next__(self) -> T:
+        """The next item. Interrupted: nothing was taken."""
+        items = self._reader.items
+        while not items:
+            if self._reader.ended:
+                raise StopIteration
+            try:
+                self._bridge.run(self._reader.fill)
+            except ConversationClosed:
+                self._reader.ended = True
+        return items.popleft()

@@ -1,0 +1,113 @@
+"""TrioThread: the one thread in which a host's conversations run. Any thread may give it jobs.
+
+The rule to know: every job that was taken ends before the thread does, and a job that was not taken is refused.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from ..errors import ConversationClosed
+from .job import Job
+
+
+class TrioThread:
+    """Started and closed once. Jobs begin in the order in which they were submitted.
+
+    An interpreter that ends with the thread still there closes it and waits.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._jobs, self._waiting = trio.open_memory_channel[Job[Any]](math.inf)
+        self._conversations: trio.Nursery | None = None
+        """Holds the conversations, and the task that takes jobs."""
+        self._over = False
+        self.error: BaseException | None = None
+        """What ended the thread before it was closed."""
+        self.on_ready: Callable[[], None] = lambda: None
+        """Called in trio's thread once it takes jobs."""
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called in trio's thread as the last thing that it does."""
+
+    def start(self) -> None:
+        """Starts the thread; returns at once."""
+        atexit.register(self._close_at_exit)
+        self._thread.start()
+
+    def is_current(self) -> bool:
+        """Whether this is called in trio's thread itself."""
+        return threading.current_thread() is self._thread
+
+    def submit(self, job: Job[Any]) -> None:
+        """Gives it a job. Raises ConversationClosed if the host is closed."""
+        if not self.soon(self._take, job):
+            raise ConversationClosed("the host is closed")
+
+    def soon(self, function: Callable[..., object], *arguments: Any) -> bool:
+        """Calls a function in trio's thread, after what was asked for before; False if that has ended."""
+        if self._token is None:
+            return False
+        try:
+            self._token.run_sync_soon(function, *arguments)
+        except trio.RunFinishedError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Takes no more jobs and ends those there are: conversations first, then what else runs. Safe to repeat."""
+        self.soon(self._end)
+
+    def join(self) -> None:
+        """Waits for the thread's end, in the blocking way; raises what ended it before it was closed."""
+        self._thread.join()
+        atexit.unregister(self._close_at_exit)
+        if self.error is not None:
+            raise self.error
+
+    def _close_at_exit(self) -> None:
+        self.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._main)
+        except BaseException as error:
+            self.error = error
+        self.on_ended()
+
+    async def _main(self) -> None:
+        async with trio.open_nursery() as others:
+            async with trio.open_nursery() as self._conversations:
+                self._conversations.start_soon(self._begin_jobs, others, self._conversations)
+                self._token = trio.lowlevel.current_trio_token()
+                self.on_ready()
+            others.cancel_scope.cancel(reason="the host is closed")
+
+    async def _begin_jobs(self, others: trio.Nursery, conversations: trio.Nursery) -> None:
+        try:
+            async for job in self._waiting:
+                await job.begin(conversations if job.keeps else others)
+        finally:
+            self._over = True
+            self._refuse_waiting()
+
+    def _take(self, job: Job[Any]) -> None:
+        self._jobs.send_nowait(job)
+        if self._over:
+            self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        while self._waiting.statistics().current_buffer_used:
+            self._waiting.receive_nowait().refuse()
+
+    def _end(self) -> None:
+        assert self._conversations is not None, "the token came after the nursery"
+        self._conversations.cancel_scope.cancel(reason="the host is closed")

@@ -1,0 +1,216 @@
+"""Writes the handles of `callboard.runtime.hosts` from the classes that they stand for: `python -m tests.make_handles`.
+
+Each verb and reading of Conversation, Receipt and Queued is there under its name, with its parameters and docstring.
+A test holds the files to what this makes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from callboard.runtime.conversation import Conversation
+from callboard.runtime.queued import Queued
+from callboard.runtime.receipt import Receipt
+from tests.test_imports import ROOT
+
+LEFT_OUT = {"from_thread", "serve_with"}
+"""What a host on another loop has no use for: its verbs cross threads anyway, and the parts are joined in trio."""
+
+READ_IN_PLACE = {
+    "Conversation": {"id", "paused"},
+    "Receipt": {"id", "author", "action", "reached", "interrupted", "recalled", "told", "spared"},
+    "Queued": {"id", "message", "position", "state"},
+}
+"""Readings that stay properties: each is one step of the interpreter, or true of some moment within it."""
+
+STOPS = {"send"}
+"""What Ctrl-C ends by stopping the round."""
+
+HANDLES = {"Conversation": Conversation, "Receipt": Receipt, "Queued": Queued}
+FILES = {"conversation": ("Conversation",), "receipt": ("Receipt", "Queued")}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A verb or a reading of a class."""
+
+    name: str
+    function: object
+    is_property: bool
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """With annotations as they are written."""
+        assert callable(self.function)
+        return inspect.signature(self.function)
+
+    @property
+    def returns(self) -> str:
+        """The annotation of what it gives."""
+        return str(self.signature.return_annotation)
+
+
+def members(cls: type) -> Iterator[Member]:
+    """The public ones, those of its base first, in the order of the source."""
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            if name.startswith("_") or name in LEFT_OUT:
+                continue
+            if isinstance(member, property):
+                yield Member(name, member.fget, True)
+            elif inspect.isfunction(member):
+                yield Member(name, member, False)
+
+
+def method(style: str, owner: str, member: Member) -> str:
+    """The source of one member of a handle."""
+    is_async = inspect.iscoroutinefunction(member.function)
+    call = "run" if is_async else "call"
+    if member.is_property:
+        head, body = reading(style, owner, member)
+    elif member.returns.startswith("Subscription"):
+        head = f"def {member.name}{parameters(member, handle_type(style, member.returns))}:"
+        body = f"return {style}Subscription(self._bridge, partial({target(member)}))"
+    else:
+        wait = "await " if style == "Asyncio" else ""
+        stop = style == "Blocking" and member.name in STOPS
+        begin = "self._bridge.stopping(self._handled)" if stop else "self._bridge"
+        head = f"{'async ' if wait else ''}def {member.name}{parameters(member, handle_type(style, member.returns))}:"
+        body = given(style, member.returns, f"{wait}{begin}.{call}({target(member)})")
+    return f"{head}\n{documentation(member.function)}\n    {body}\n"
+
+
+def documentation(documented: object) -> str:
+    """The docstring of the original, as it is written there."""
+    text = inspect.getdoc(documented) or ""
+    return textwrap.indent(f'"""{text}\n"""' if "\n" in text else f'"""{text}"""', "    ")
+
+
+def reading(style: str, owner: str, member: Member) -> tuple[str, str]:
+    """The head and the body of a property."""
+    direct = f"self._handled.{member.name}"
+    if member.name in READ_IN_PLACE[owner]:
+        return f"@property\ndef {member.name}(self) -> {member.returns}:", f"return {direct}"
+    call = f"return self._bridge.call(lambda: {direct})"
+    if style == "Asyncio":
+        return f"@property\ndef {member.name}(self) -> Awaitable[{member.returns}]:", call
+    return f"@property\ndef {member.name}(self) -> {member.returns}:", call
+
+
+def parameters(member: Member, returns: str) -> str:
+    """The parameters as they are written, with another result."""
+    text = []
+    star = False
+    for one in member.signature.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not star:
+            star = True
+            text.append("*")
+        note = f": {one.annotation}" if one.annotation is not one.empty else ""
+        text.append(f"{one.name}{note}" + (f" = {one.default!r}" if one.default is not one.empty else ""))
+    return f"({', '.join(text)}) -> {returns}".replace("'", '"')
+
+
+def target(member: Member) -> str:
+    """The member of the trio class, and the arguments for it."""
+    parts = [f"self._handled.{member.name}"]
+    for one in list(member.signature.parameters.values())[1:]:
+        parts.append(f"{one.name}={one.name}" if one.kind is one.KEYWORD_ONLY else one.name)
+    return ", ".join(parts)
+
+
+def handle_type(style: str, returns: str) -> str:
+    """What a handle gives where the trio class gives this."""
+    return re.sub(r"\b(Receipt|Queued|Subscription)\b", rf"{style}\1", returns)
+
+
+def given(style: str, returns: str, call: str) -> str:
+    """The statement that returns what the call gives, as a handle where it is one."""
+    match re.fullmatch(r"(tuple\[)?(Receipt|Queued)(, \.\.\.\])?", returns):
+        case None:
+            return call if returns == "None" else f"return {call}"
+        case found if found[1]:
+            return f"return tuple({style}{found[2]}(self._bridge, one) for one in {call})"
+        case found:
+            return f"return {style}{found[2]}(self._bridge, {call})"
+
+
+def imports(text: str, classes: tuple[str, ...], style: str) -> str:
+    """The imports that a file's names need."""
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    lines = set()
+    if "Awaitable" in used:
+        lines.add("from collections.abc import Awaitable")
+    if "partial" in used:
+        lines.add("from functools import partial")
+    lines.add(f"from .{style.lower()}_bridge import {style}Bridge")
+    lines.add("from .handle import Handle")
+    for name in ("Receipt", "Queued"):
+        if f"{style}{name}" in used and name not in classes:
+            lines.add(f"from .{style.lower()}_receipt import {style}{name}")
+    if f"{style}Subscription" in used:
+        lines.add(f"from .{style.lower()}_subscription import {style}Subscription")
+    for name, module in origins(classes).items():
+        if name in used:
+            lines.add(f"from ..{module} import {name}")
+    return "\n".join(sorted(lines)) + "\n"
+
+
+def origins(classes: tuple[str, ...]) -> dict[str, str]:
+    """Where names of the runtime come from, by the imports of the modules in which the classes stand."""
+    found: dict[str, str] = {}
+    for base in {base for name in classes for base in HANDLES[name].__mro__ if base is not object}:
+        module = base.__module__.rpartition(".")[2]
+        tree = ast.parse(inspect.getsource(sys.modules[base.__module__]))
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+                found.update({alias.name: node.module for alias in node.names})
+            elif isinstance(node, ast.ClassDef):
+                found[node.name] = module
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found[node.targets[0].id] = module
+    return found
+
+
+def handle(style: str, name: str) -> str:
+    """The source of one class."""
+    cls = HANDLES[name]
+    head = f"class {style}{name}(Handle[{name}]):\n{documentation(cls)}\n\n"
+    init = (
+        f"def __init__(self, bridge: {style}Bridge, handled: {name}) -> None:\n"
+        "    super().__init__(handled)\n    self._bridge = bridge\n"
+    )
+    parts = [init, *(method(style, name, member) for member in members(cls))]
+    return head + textwrap.indent("\n".join(parts), "    ")
+
+
+def source(style: str, file: str) -> str:
+    """The text of one file, in the project's format."""
+    classes = FILES[file]
+    body = "\n\n".join(handle(style, name) for name in classes)
+    where = "tasks of an asyncio loop" if style == "Asyncio" else "code that blocks"
+    doc = f'"""{" and ".join(classes)} for {where}: written by tests/make_handles.py from the classes of that name."""'
+    text = f"{doc}\n\nfrom __future__ import annotations\n\n{imports(body, classes, style)}\n\n{body}"
+    for command in (["check", "--select", "I", "--fix", "-q"], ["format"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", f"runtime/hosts/{file}.py", "-"]
+        text = subprocess.run(ruff, input=text, cwd=ROOT, check=True, capture_output=True, encoding="utf-8").stdout
+    return text
+
+
+def targets() -> Iterator[tuple[Path, str]]:
+    """Each file and what is to stand in it."""
+    for style in ("Asyncio", "Blocking"):
+        for file in FILES:
+            yield ROOT / "runtime" / "hosts" / f"{style.lower()}_{file}.py", source(style, file)
+
+
+if __name__ == "__main__":
+    for path, text in targets():
+        path.write_text(text, encoding="utf-8")
