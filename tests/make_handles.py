@@ -21,8 +21,9 @@ from callboard.runtime.queued import Queued
 from callboard.runtime.receipt import Receipt
 from tests.test_imports import ROOT
 
-LEFT_OUT = {"from_thread", "serve_with"}
-"""What a host on another loop has no use for: its verbs cross threads anyway, and the parts are joined in trio."""
+LEFT_OUT = {"from_thread", "serve_with", "refuse_inside", "begin_draining", "stream"}
+"""What a host on another loop has no use for, its verbs cross threads anyway and the parts are joined in trio; and the
+stream of a reply, which is trio's alone."""
 
 READ_IN_PLACE = {
     "Conversation": {"id", "paused"},

@@ -79,6 +79,10 @@ class AsyncioConversation(Handle[Conversation]):
         """What it has used up to now, in all, by role and by round."""
         return self._bridge.call(lambda: self._handled.usage)
 
+    async def begin_closing(self) -> None:
+        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
+        await self._bridge.call(self._handled.begin_closing)
+
     async def send(self, message: str | UserMessage) -> Post:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
 
@@ -175,7 +179,3 @@ class AsyncioConversation(Handle[Conversation]):
         Cancelled: the work goes on.
         """
         await self._bridge.run(self._handled.wait_idle)
-
-    async def begin_closing(self) -> None:
-        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
-        await self._bridge.call(self._handled.begin_closing)

@@ -78,6 +78,10 @@ class BlockingConversation(Handle[Conversation]):
         """What it has used up to now, in all, by role and by round."""
         return self._bridge.call(lambda: self._handled.usage)
 
+    def begin_closing(self) -> None:
+        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
+        self._bridge.call(self._handled.begin_closing)
+
     def send(self, message: str | UserMessage) -> Post:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
 
@@ -172,7 +176,3 @@ class BlockingConversation(Handle[Conversation]):
         Cancelled: the work goes on.
         """
         self._bridge.run(self._handled.wait_idle)
-
-    def begin_closing(self) -> None:
-        """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
-        self._bridge.call(self._handled.begin_closing)
