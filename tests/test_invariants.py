@@ -1,4 +1,4 @@
-"""The invariants of interruption, each a test of its name, at a sampled moment of every scenario and injection.
+"""The invariants of interruption, each a test of its name, at a moment of every scenario with every other injection.
 
 `python -m tests.prove` runs every moment of as many schedules as one likes.
 """
@@ -15,8 +15,12 @@ from tests.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for all runs, which a busy machine makes long
 
-SEEDS = range(1)
-SAMPLE = 1
+PAIRS = [
+    (name, injection)
+    for row, name in enumerate(SCENARIOS)
+    for column, injection in enumerate(INJECTIONS)
+    if (row + column) % 2 == 0
+]
 
 
 @dataclass
@@ -30,18 +34,17 @@ class Verdicts:
 
 @pytest.fixture(scope="module")
 def verdicts() -> Verdicts:
-    """Every scenario with every injection; the runs are shared by the tests below."""
+    """Every scenario with every other injection; the runs are shared by the tests below."""
     verdicts = Verdicts()
-    for name, scenario in SCENARIOS.items():
-        for injection, inject in INJECTIONS.items():
-            try:
-                report = every_interrupt_point(scenario, inject, seeds=SEEDS, sample=SAMPLE, limit=60)
-            except InvariantBroken as broken:
-                for breach in broken.breaches:
-                    verdicts.breaches.setdefault(breach.invariant, []).append(f"{name}, {injection}: {broken}")
-            else:
-                verdicts.runs += report.runs
-                verdicts.outcomes += report.outcomes
+    for name, injection in PAIRS:
+        try:
+            report = every_interrupt_point(SCENARIOS[name], INJECTIONS[injection], sample=1, limit=60)
+        except InvariantBroken as broken:
+            for breach in broken.breaches:
+                verdicts.breaches.setdefault(breach.invariant, []).append(f"{name}, {injection}: {broken}")
+        else:
+            verdicts.runs += report.runs
+            verdicts.outcomes += report.outcomes
     return verdicts
 
 
@@ -114,5 +117,5 @@ def test_what_waits_takes_hold_at_a_boundary(verdicts: Verdicts) -> None:
 
 
 def test_the_runs_reach_every_outcome(verdicts: Verdicts) -> None:
-    assert verdicts.runs == len(SCENARIOS) * len(INJECTIONS) * len(SEEDS) * SAMPLE
+    assert verdicts.runs == len(PAIRS)
     assert set(verdicts.outcomes) >= {"seen", "told", "missed", "started"}
