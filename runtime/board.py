@@ -148,8 +148,6 @@ class Board:
         try:
             async with open_conversation(*self._actors, options=options) as conversation:
                 self._conversations[id] = conversation
-                if self._draining is not None:
-                    conversation.begin_draining()
                 yield conversation
         finally:
             del self._conversations[id]

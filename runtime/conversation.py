@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import trio
 
@@ -18,8 +18,10 @@ from .queued import Queued
 from .receipt import Delivery, Receipt, Words
 from .request import Request
 from .streaming import StreamedReply
+from .typed_answer import TypedAnswer
 from .user_message import UserMessage
 
+T = TypeVar("T")
 NUDGE = "Go on."
 """What a nudge says where no template says it better."""
 
@@ -31,8 +33,21 @@ class Conversation(ConversationLife):
     ever.
     """
 
-    async def send(self, message: str | UserMessage) -> Post:
+    @overload
+    async def send(self, message: str | UserMessage) -> Post: ...
+
+    @overload
+    async def send(self, message: str | UserMessage, *, returns: type[T]) -> T: ...
+
+    @overload
+    async def send(self, message: str | UserMessage, *, returns: object) -> Any: ...
+
+    async def send(self, message: str | UserMessage, *, returns: Any = None) -> Any:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
+
+        With `returns` it returns a value of that type, a pydantic model or any other that pydantic knows. The root is
+        told the JSON schema; if its answer is none, it is told why and asked again in the same round, twice at most.
+        Then InvalidAnswer is raised; TypeError for a type that has no JSON schema.
 
         Cancelled: the round's work is recalled, and this returns when all of it has ended. A message whose id was
         said before waits for the same reply, and cancelling that wait recalls nothing. Raises RoleFailed (its cause a
@@ -41,17 +56,10 @@ class Conversation(ConversationLife):
         """
         self._router.refuse_inside("send")
         await trio.lowlevel.checkpoint_if_cancelled()
-        said = self._spoken.before(message)
-        if said is not None:
-            return await said.receipt.reply()
-        request = self._spoken.send(message)
-        self._go_on()
-        try:
-            await request.wait_ended()
-        except BaseException:
-            await self._abandon(request)
-            raise
-        return request.unwrap()
+        if returns is None:
+            return await self._send(message)
+        answer: TypedAnswer[Any] = TypedAnswer(returns)
+        return answer.read(await self._send(answer.ask(message), answer.object))
 
     @asynccontextmanager
     async def stream(self, message: str | UserMessage, *, buffer: int = 1_000_000) -> AsyncIterator[StreamedReply]:
@@ -211,12 +219,6 @@ class Conversation(ConversationLife):
         self._router.refuse_inside("wait_idle")
         await trio.lowlevel.checkpoint()
         await self._line.wait_idle()
-
-    async def _abandon(self, request: Request) -> None:
-        """Recalls its work, or takes it out of the line, and returns when all of that has ended, cancelled or not."""
-        self._spoken.inside(self._line.abandon, request)
-        with trio.CancelScope(shield=True):
-            await request.wait_ended()
 
     def _say(self, words: Words) -> Receipt:
         receipt = self._spoken.say(words, None).receipt

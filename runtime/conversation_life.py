@@ -1,7 +1,8 @@
-"""ConversationLife: how a conversation's parts are joined, and how it is drained and closed: for who opened it."""
+"""ConversationLife: how a conversation's parts are joined, how a round is waited for, and how all of it ends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -12,6 +13,7 @@ from .errors import ConversationClosed
 from .event import Resumed
 from .line import Line
 from .memory import Memory
+from .post import Post
 from .request import Request
 from .router import Router
 from .spoken import Spoken
@@ -21,7 +23,7 @@ from .user_message import UserMessage
 
 
 class ConversationLife(ConversationView):
-    """What `open_conversation` and a Board call; the verbs of the host are those of `Conversation`."""
+    """What `open_conversation`, a Board and the verbs call; the verbs themselves are those of `Conversation`."""
 
     def __init__(self, router: Router, line: Line, memory: Memory, spoken: Spoken, background: Background) -> None:
         super().__init__(router, line, memory)
@@ -65,8 +67,10 @@ class ConversationLife(ConversationView):
         supervisor.on_cancelled = self.begin_closing
 
     def _turn_ended(self, turn: Turn) -> None:
-        # First the words that came too late for this turn, or they would be aimed at the next round; then the report,
-        # or the conversation would be idle in between.
+        # First an answer that is none, so that words which came too late meet the turn that is to give another; then
+        # those words, or they would be aimed at the next round; then the report, or the conversation would be idle in
+        # between.
+        self._line.ask_again(turn)
         self._interventions.turn_ended(turn)
         self._background.turn_ended(turn)
         self._line.turn_ended(turn)
@@ -78,6 +82,29 @@ class ConversationLife(ConversationView):
     def _round_began(self, supervisor: Supervisor, request: Request, turn: Turn) -> None:
         supervisor.watch()
         self._spoken.round_began(request, turn)
+
+    async def _send(
+        self, message: str | UserMessage, objection: Callable[[Post], UserMessage | None] | None = None
+    ) -> Post:
+        """Runs a round of it, or waits for that of a message with this id; `objection` may ask for another answer."""
+        said = self._spoken.before(message)
+        if said is not None:
+            return await said.receipt.reply()
+        request = self._spoken.send(message)
+        request.objection = objection or request.objection
+        self._go_on()
+        try:
+            await request.wait_ended()
+        except BaseException:
+            await self._abandon(request)
+            raise
+        return request.unwrap()
+
+    async def _abandon(self, request: Request) -> None:
+        """Recalls its work, or takes it out of the line, and returns when all of that has ended, cancelled or not."""
+        self._spoken.inside(self._line.abandon, request)
+        with trio.CancelScope(shield=True):
+            await request.wait_ended()
 
     def _go_on(self) -> None:
         """Opens the gate, after what a verb has cut: in the other order a step might begin between the two."""

@@ -6,6 +6,7 @@
     ├── UnknownRole           nobody has this name
     ├── AskCycle              the ask would wait for itself
     ├── NoReply               the asked role returned None
+    ├── InvalidAnswer         the answer is none of the type that was asked for
     ├── RequestRecalled       the asker stopped waiting
     ├── AttemptEnded          the context belongs to an attempt that is over
     ├── InsideTurn            the verb would wait for the turn it is called from
@@ -32,6 +33,7 @@ from typing import Literal
 from .callboard_error import CallboardError as CallboardError
 from .callboard_error import CausedError
 from .callboard_error import describe as describe
+from .invalid_answer import InvalidAnswer as InvalidAnswer
 from .invalid_file import InvalidFile as InvalidFile
 
 

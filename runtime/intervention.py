@@ -180,7 +180,8 @@ class Interventions:
     def _apply(self, aim: Aim, reach: Reach) -> None:
         words = aim.words
         for name, home in reach.homes().items():
-            if name in words.reached:
+            asked_again = name not in words.placed and home is not None and home.state == "queued"
+            if name in words.reached and not asked_again:
                 continue
             words.reached[name] = None
             if home is not None and home.state == "running":

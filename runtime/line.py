@@ -16,7 +16,7 @@ from .limits import Budget, Limits
 from .memory import Memory
 from .post import USER, Post
 from .request import Request
-from .root_turn import as_seen, first_turn
+from .root_turn import as_seen, first_turn, next_turn
 from .round import RoundState
 from .router import Router
 from .signal import Signal
@@ -161,6 +161,14 @@ class Line:
             self._breaking = False
             self._begin_next()
         self._look_if_idle()
+
+    def ask_again(self, turn: Turn) -> None:
+        """Called when a turn has ended, before what it leaves is settled: an answer that is none is asked for again."""
+        if turn is self._turn and self._current is not None and not self.stopping:
+            again = next_turn(turn, self._current, self._router, self._ids)
+            if again is not None:
+                self._turn, entry = again
+                self._router.admit(self._turn, entry)
 
     def _root_ended(self, turn: Turn) -> None:
         assert turn.result is not None, "the user is owed an answer"

@@ -18,7 +18,7 @@ from .user_message import UserMessage
 class Request:
     """Ends with the reply, or with the error that `send` raises."""
 
-    __slots__ = ("_over", "_result", "followers", "outlasts_stop", "report", "round", "variables", "words")
+    __slots__ = ("_over", "_result", "followers", "objection", "outlasts_stop", "report", "round", "variables", "words")
 
     def __init__(self, words: UserMessage, report: Post | None = None) -> None:
         self.words = words
@@ -30,6 +30,8 @@ class Request:
         """The host's context variables, in which the round runs."""
         self.round: str | None = None
         """The id of its round, once that has begun."""
+        self.objection: Callable[[Post], UserMessage | None] = _no_objection
+        """What the root is told about an answer that is none; None if the answer stands."""
         self.followers: tuple[Callable[[], None], ...] = ()
         """Called when the outcome is there."""
         self._result: Post | Exception | None = None
@@ -71,3 +73,7 @@ class Request:
         assert self._result is not None, "unwrapped before its end"
         error = copy.copy(self._result)
         raise error from self._result.__cause__
+
+
+def _no_objection(answer: Post) -> None:
+    """Every answer stands."""

@@ -1,8 +1,11 @@
-"""RootTurn: the turn by which the user's request is asked of the root. All of it is sync."""
+"""RootTurn: the turn by which the user's request is asked of the root, and asked again. All of it is sync."""
 
 from __future__ import annotations
 
-from .errors import PostRefused
+from .directory import Entry
+from .errors import CallboardError, PostRefused
+from .ids import Ids
+from .json_value import frozen
 from .limits import Budget
 from .post import USER, Marks, Post
 from .request import Request
@@ -26,3 +29,25 @@ def first_turn(request: Request, post: Post, budget: Budget) -> Turn:
     turn.answer_to = USER
     turn.outer = outer
     return turn
+
+
+def next_turn(ended: Turn, request: Request, router: Router, ids: Ids) -> tuple[Turn, Entry] | None:
+    """Asks once more who gave an answer to which the request objects: in the same round, out of the same budget.
+
+    None if the answer stands: there is no objection, no answer, nobody who waits, or no way to ask again.
+    """
+    if ended.recalled or not isinstance(ended.result, Post):
+        return None
+    words = request.objection(ended.result)
+    if words is None:
+        return None
+    post_id, at = ids.create_at("post")
+    marks = Marks(at=at, system_message=words.system_message, extra=frozen(words.extra))
+    post = Post(post_id, USER, ended.role, words.message, (), marks)
+    turn = Turn(post, None, request.variables.copy(), foreground=True, budget=ended.budget)
+    turn.outer = ended.outer
+    try:
+        turn.budget.check_room()
+        return turn, router.open(turn)
+    except CallboardError:  # the objection is then the sender's to read
+        return None

@@ -15,8 +15,8 @@ PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 
 # Inside runtime a module imports from rows above its own, and from modules to its left in its row.
 LAYERS = {
-    0: """value callboard_error invalid_file errors json_value ids text shared_memory attachment post round
-          transcript_file transcript_shape transcript user_message event chat_model summary journal usage""",
+    0: """value callboard_error invalid_answer invalid_file errors json_value ids text shared_memory attachment post
+          round transcript_file transcript_shape transcript user_message event chat_model summary journal usage""",
     1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
           dead_letters request receipt shield turn answer gate scripted_model
           retrying_model""",
@@ -26,7 +26,7 @@ LAYERS = {
           actor""",
     5: "reach aim intervention memory account attempt receive_loop lifetime",
     6: "root_turn line queued background roster facilities supervisor",
-    7: """spoken streaming conversation_view conversation_life conversation opening draining board
+    7: """spoken streaming typed_answer conversation_view conversation_life conversation opening draining board
           boundary_watch budget_watch end_watch receipt_watch leftovers record placement invariant referee failure
           moments seeded_run testing watchdog""",
 }
