@@ -164,7 +164,7 @@ class Line:
 
     def ask_again(self, turn: Turn) -> None:
         """Called when a turn has ended, before what it leaves is settled: an answer that is none is asked for again."""
-        if turn is self._turn and self._current is not None and not self.stopping:
+        if turn is self._turn and self._current is not None:
             again = next_turn(turn, self._current, self._router, self._ids)
             if again is not None:
                 self._turn, entry = again

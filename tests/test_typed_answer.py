@@ -14,7 +14,7 @@ from trio.testing import MockClock
 from callboard.actors.role import Role as ModelRole
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
-from callboard.runtime.errors import InvalidAnswer, RequestRecalled, RoleFailed, RoundStopped
+from callboard.runtime.errors import InsideTurn, InvalidAnswer, RequestRecalled, RoleFailed, RoundStopped
 from callboard.runtime.limits import Limits
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
@@ -249,6 +249,46 @@ async def test_the_role_that_answered_for_the_root_is_the_one_that_is_asked_agai
     async with open_conversation(Does("root", hand_on), Does("expert", says("no", GOOD))) as conversation:
         assert await conversation.send("q", returns=Report) == VALUE
         assert [line.partition(":")[0] for line in log(conversation)] == ["User", "root", "expert", "User", "expert"]
+
+
+async def test_what_subordinates_answer_may_be_anything() -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        await context.tell("other", "do")
+        await context.ask("worker", "do")
+        return GOOD
+
+    root = Does("root", work, Does("worker", says("words")), Does("other", says("more words")))
+    async with open_conversation(root) as conversation:
+        assert await conversation.send("q", returns=Report) == VALUE
+        await conversation.wait_idle()
+        assert [line for line in log(conversation) if line.startswith("User")] == ["User: q"]
+
+
+async def test_a_root_that_stops_its_round_and_returns_is_not_asked_again() -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        conversation.stop("enough")
+        return "no"
+
+    async with open_conversation(Does("root", work)) as conversation:
+        with pytest.raises(InvalidAnswer):
+            await conversation.send("q", returns=Report)
+        assert log(conversation) == ["User: q", "root: no"]
+
+
+async def test_a_root_that_is_asked_again_still_knows_who_waits_for_it() -> None:
+    async def inner(post: Post, context: TurnContext) -> str:
+        if post.message == "q":
+            return "no"
+        with pytest.raises(InsideTurn):
+            await conversation.send("a round that would wait for this one")
+        return GOOD
+
+    async def outer(post: Post, context: TurnContext) -> str:
+        async with open_conversation(Does("inner", inner)) as nested:
+            return (await nested.send("q", returns=Report)).title
+
+    async with open_conversation(Does("root", outer)) as conversation:
+        assert (await conversation.send("a")).message == VALUE.title
 
 
 async def test_a_message_that_was_said_before_is_read_as_the_type_and_not_asked_again() -> None:
