@@ -32,7 +32,7 @@ class InLine:
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """What became of the work of a board; in the order of the conversations."""
+    """What became of the rounds of a board; in the order of the conversations. Told work has no round of its own."""
 
     finished: tuple[DrainedRound, ...]
     """Came to an end of their own in time; the state of one that failed is ``failed``."""
