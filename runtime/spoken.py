@@ -64,7 +64,7 @@ class Spoken:
         """A round of the message, of which only one with an id is kept in mind. Raises ConversationClosed."""
         self.check_open()
         request = Request(self.named(message))
-        if isinstance(message, UserMessage):
+        if isinstance(message, UserMessage) and message.id:
             self.start(self.keep(Words(request.words)), request)
         else:
             self.inside(self._line.add, request)

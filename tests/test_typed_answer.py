@@ -301,6 +301,15 @@ async def test_a_message_that_was_said_before_is_read_as_the_type_and_not_asked_
         assert len(conversation.transcript().rounds) == 1
 
 
+async def test_a_question_without_an_id_is_not_kept_in_mind() -> None:
+    async with open_conversation(Does("root", says(GOOD))) as conversation:
+        for question in ("q", UserMessage("q")):
+            await conversation.send(question, returns=Report)
+        assert len(conversation._spoken._words) == 0
+        await conversation.send(UserMessage("q", id="one"), returns=Report)
+        assert list(conversation._spoken._words) == ["one"]
+
+
 async def test_a_type_without_a_schema_is_refused_before_anything_begins() -> None:
     async with open_conversation(Does("root", says(GOOD))) as conversation:
         for impossible in (trio.Event, type(lambda: None)):
