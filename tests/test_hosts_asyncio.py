@@ -289,24 +289,26 @@ def test_an_impossible_buffer_is_refused_by_the_first_step() -> None:
 
 def test_closing_the_host_ends_conversations_first_and_waits_for_all() -> None:
     async def main() -> None:
-        clerk, model = Clerk(), Entered()
+        clerk = Clerk()
+        cleaned_up: list[int] = []
+        model = Entered(lambda: cleaned_up.append(clerk.cleaned_up))
         host = await TrioHost().__aenter__()
         opened: asyncio.Queue[None] = asyncio.Queue()
 
         async def talk() -> None:
             async with host.enter(model), host.open_conversation(clerk) as conversation:
                 replies = conversation.replies()
+                await conversation.send("a")
                 opened.put_nowait(None)
                 with pytest.raises(ConversationClosed):
                     await conversation.send("wait")
-                assert (clerk.cleaned_up, model.left_at) == (1, None)
-                assert [post.message async for post in replies] == []
+                assert [post.message async for post in replies] == ["a", ""]
 
         talking = asyncio.create_task(talk())
         await opened.get()
         await clerk.wait_at_work()
         await host.__aexit__(None, None, None)
-        assert (clerk.cleaned_up, model.left_at is None) == (1, False)
+        assert (cleaned_up, model.left_at is None) == ([1], False)
         await talking
         with pytest.raises(ConversationClosed):
             async with host.open_conversation(Clerk()):
@@ -320,14 +322,16 @@ def test_closing_the_host_ends_conversations_first_and_waits_for_all() -> None:
 class Entered:
     """A context manager of trio's."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_leaving: Callable[[], None] = lambda: None) -> None:
         self.left_at: float | None = None
+        self._on_leaving = on_leaving
 
     async def __aenter__(self) -> str:
         await trio.lowlevel.checkpoint()
         return sniffio.current_async_library()
 
     async def __aexit__(self, *_: object) -> None:
+        self._on_leaving()
         with trio.CancelScope(shield=True):
             await trio.sleep(0.01)
         self.left_at = trio.current_time()

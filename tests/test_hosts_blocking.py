@@ -153,12 +153,14 @@ def test_events_are_read_in_a_loop() -> None:
         assert next(slow) == EventsDropped(len(seen) - 10)
 
 
-def test_a_loop_over_replies_ends_with_the_conversation() -> None:
+def test_a_loop_over_replies_ends_with_the_conversation_even_when_the_host_is_gone() -> None:
     with BlockingHost() as host:
         with host.open_conversation(Clerk()) as conversation:
-            replies = conversation.replies()
-            conversation.send("a")
-        assert [post.message for post in replies] == ["a"]
+            early, late = conversation.replies(), conversation.replies()
+            for number in range(300):
+                conversation.send(str(number))
+        assert [post.message for post in early] == [str(number) for number in range(300)]
+    assert [post.message for post in late] == [str(number) for number in range(300)]
 
 
 def test_what_is_entered_is_left_and_its_failure_leaves_the_block() -> None:

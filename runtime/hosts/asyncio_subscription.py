@@ -22,7 +22,7 @@ class AsyncioSubscription(Generic[T]):
     def __init__(self, bridge: AsyncioBridge, subscribe: Callable[[], Subscription[T]]) -> None:
         self._bridge = bridge
         self._reader: Reader[T] = Reader()
-        bridge.submit(SyncJob(partial(self._reader.open, subscribe)))
+        bridge.submit(SyncJob(partial(bridge.thread.open_reader, self._reader, subscribe)))
         weakref.finalize(self, bridge.thread.soon, self._reader.drop).atexit = False
 
     def __aiter__(self) -> AsyncioSubscription[T]:
@@ -30,12 +30,14 @@ class AsyncioSubscription(Generic[T]):
 
     async def __anext__(self) -> T:
         """The next item. Cancelled: nothing was taken."""
-        items = self._reader.items
-        while not items:
-            if self._reader.ended:
+        reader = self._reader
+        while True:
+            ended = reader.ended  # looked at first: what was handed over before is there now
+            if reader.items:
+                return reader.items.popleft()
+            if ended:
                 raise StopAsyncIteration
             try:
                 await self._bridge.run(self._reader.fill)
             except ConversationClosed:
-                self._reader.ended = True
-        return items.popleft()
+                reader.ended = True

@@ -20,7 +20,7 @@ class BlockingSubscription(Generic[T]):
     def __init__(self, bridge: BlockingBridge, subscribe: Callable[[], Subscription[T]]) -> None:
         self._bridge = bridge
         self._reader: Reader[T] = Reader()
-        bridge.call(self._reader.open, subscribe)
+        bridge.call(bridge.thread.open_reader, self._reader, subscribe)
         weakref.finalize(self, bridge.thread.soon, self._reader.drop).atexit = False
 
     def __iter__(self) -> BlockingSubscription[T]:
@@ -28,12 +28,14 @@ class BlockingSubscription(Generic[T]):
 
     def __next__(self) -> T:
         """The next item. Interrupted: nothing was taken."""
-        items = self._reader.items
-        while not items:
-            if self._reader.ended:
+        reader = self._reader
+        while True:
+            ended = reader.ended  # looked at first: what was handed over before is there now
+            if reader.items:
+                return reader.items.popleft()
+            if ended:
                 raise StopIteration
             try:
                 self._bridge.run(self._reader.fill)
             except ConversationClosed:
-                self._reader.ended = True
-        return items.popleft()
+                reader.ended = True

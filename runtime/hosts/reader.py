@@ -2,7 +2,7 @@
 
 Nothing is read ahead: a host takes what has gathered, and what it does not take waits in the subscription, which is
 bounded and says what it drops. So a slow reader slows nobody down, and loses what a slow reader in trio would lose.
-What was not taken when the host is closed is lost.
+What is left when the host is closed is handed over then.
 """
 
 from __future__ import annotations
@@ -53,3 +53,8 @@ class Reader(Generic[T]):
                 # The rest comes without a wait, up to the reader's next real checkpoint, where this ends it.
                 scope.deadline = trio.current_time()
             self.ended = True
+
+    async def finish(self) -> None:
+        """Hands over all that is left, of a conversation that has ended."""
+        while self._subscription is not None and not self.ended:
+            await self.fill()

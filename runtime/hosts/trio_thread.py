@@ -8,13 +8,18 @@ from __future__ import annotations
 import atexit
 import math
 import threading
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
 from ..errors import ConversationClosed
+from ..subscription import Subscription
 from .job import Job
+from .reader import Reader
+
+T = TypeVar("T")
 
 
 class TrioThread:
@@ -29,6 +34,7 @@ class TrioThread:
         self._jobs, self._waiting = trio.open_memory_channel[Job[Any]](math.inf)
         self._conversations: trio.Nursery | None = None
         """Holds the conversations, and the task that takes jobs."""
+        self._readers: weakref.WeakSet[Reader[Any]] = weakref.WeakSet()
         self._over = False
         self.error: BaseException | None = None
         """What ended the thread before it was closed."""
@@ -61,6 +67,11 @@ class TrioThread:
             return False
         return True
 
+    def open_reader(self, reader: Reader[T], subscribe: Callable[[], Subscription[T]]) -> None:
+        """Subscribes, in trio's thread; when the host is closed the reader gets what is left."""
+        reader.open(subscribe)
+        self._readers.add(reader)
+
     def close(self) -> None:
         """Takes no more jobs and ends those there are: conversations first, then what else runs. Safe to repeat."""
         self.soon(self._end)
@@ -89,6 +100,8 @@ class TrioThread:
                 self._conversations.start_soon(self._begin_jobs, others, self._conversations)
                 self._token = trio.lowlevel.current_trio_token()
                 self.on_ready()
+            for reader in list(self._readers):
+                await reader.finish()
             others.cancel_scope.cancel(reason="the host is closed")
 
     async def _begin_jobs(self, others: trio.Nursery, conversations: trio.Nursery) -> None:
