@@ -51,7 +51,7 @@ class Program:
     @property
     def needs_real_time(self) -> bool:
         """Whether it waits for what no clock of ours moves."""
-        return "threading" in self.source or "open_process" in self.source
+        return any(word in self.source for word in ("threading", "open_process", "runtime.hosts"))
 
     @property
     def serves(self) -> bool:
