@@ -5,6 +5,7 @@ import contextlib
 import gc
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import ContextVar
 from functools import partial
@@ -195,6 +196,8 @@ def test_roles_see_the_callers_context_variables_and_that_they_run_on_trio() -> 
         async def ask(name: str) -> str:
             tenant.set(name)
             async with host.open_conversation(Clerk()) as conversation:
+                receipt = await conversation.communicate("tenant")
+                assert (await receipt.reply()).message == f"{name} trio"
                 return (await conversation.send("tenant")).message
 
         async with TrioHost() as host:
@@ -270,10 +273,16 @@ def test_a_reader_that_is_dropped_is_forgotten() -> None:
             publisher = conversation._handled._router.events
             await conversation.send("a")
             assert publisher.wanted
+            freed_in: list[str] = []
+            subscription = events._reader._subscription
+            assert subscription is not None
+            watch = weakref.ref(subscription, lambda _: freed_in.append(threading.current_thread().name))
+            del subscription
             del events
             gc.collect()
             await conversation.send("a")
             assert not publisher.wanted
+            assert (watch(), freed_in) == (None, ["callboard-trio"])
 
     run(main)
 
@@ -437,6 +446,107 @@ async def test_a_host_works_beside_a_trio_run_of_its_own_process() -> None:
             assert (await conversation.send("a")).message == "a"
 
     await trio.to_thread.run_sync(run, main)
+
+
+def test_a_sync_verb_that_was_cancelled_in_time_is_never_called() -> None:
+    async def main() -> None:
+        async with TrioHost() as host, host.open_conversation(Clerk()) as conversation:
+            stalled = asyncio.create_task(host.run(stall, 0.05))
+            await asyncio.sleep(0.01)
+            speaking = asyncio.create_task(conversation.communicate("a"))
+            await asyncio.sleep(0.01)
+            speaking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await speaking
+            await stalled
+            assert (await conversation.transcript()).rounds == ()
+
+    run(main)
+
+
+async def stall(seconds: float) -> None:
+    """Blocks the thread that it runs in."""
+    await trio.lowlevel.checkpoint()
+    time.sleep(seconds)  # noqa: ASYNC251 (that is what it is for)
+
+
+async def clean_up(seconds: float, done: list[str]) -> None:
+    """Waits for its cancellation, and then so many seconds."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
+        done.append("cleaned up")
+
+
+def test_a_call_that_comes_while_the_host_is_closed_is_refused() -> None:
+    async def main() -> None:
+        done: list[str] = []
+        host = await TrioHost().__aenter__()
+        running = asyncio.create_task(host.run(clean_up, 0.1, done))
+        await asyncio.sleep(0.02)
+        closing = asyncio.create_task(host.__aexit__(None, None, None))
+        await asyncio.sleep(0.02)
+        with pytest.raises(ConversationClosed):
+            await host.run(trio.sleep, 0)
+        assert not done
+        await closing
+        assert done
+        with pytest.raises(ConversationClosed):
+            await running
+
+    run(main)
+
+
+def test_leaving_goes_on_when_it_is_cancelled_and_the_cancellation_follows() -> None:
+    async def main() -> None:
+        done: list[str] = []
+        async with TrioHost() as host:
+
+            async def hold() -> None:
+                async with host.enter(ending(done)):
+                    pass
+
+            holding = asyncio.create_task(hold())
+            await asyncio.sleep(0.02)
+            holding.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await holding
+            assert done
+
+    run(main)
+
+
+@contextlib.asynccontextmanager
+async def ending(done: list[str]) -> AsyncIterator[None]:
+    """Takes its time to be left."""
+    yield
+    with trio.CancelScope(shield=True):
+        await trio.sleep(0.1)
+    done.append("left")
+
+
+@pytest.mark.parametrize("seconds", [0, 0.02])
+def test_a_host_that_is_cancelled_while_it_opens_or_closes_is_closed(seconds: float) -> None:
+    async def main() -> None:
+        done: list[str] = []
+        held: list[asyncio.Task[None]] = []
+
+        async def open_and_close() -> None:
+            async with TrioHost() as host:
+                held.append(asyncio.create_task(host.run(clean_up, 0.1, done)))
+                await asyncio.sleep(0.01)
+
+        opening = asyncio.create_task(open_and_close())
+        await asyncio.sleep(seconds)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert len(done) == len(held) == bool(seconds)
+        await asyncio.gather(*held, return_exceptions=True)
+
+    run(main)
 
 
 def test_a_host_belongs_to_its_loop() -> None:

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 import pytest
@@ -16,12 +16,12 @@ import trio
 
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import TurnContext
-from callboard.runtime.errors import ConversationClosed, RoleFailed
+from callboard.runtime.errors import ConversationClosed, RoleFailed, RoundStopped
 from callboard.runtime.event import EventsDropped, RoundEnded
 from callboard.runtime.hosts import BlockingConversation, BlockingHost
 from callboard.runtime.post import Post
 
-from .test_hosts_asyncio import Clerk, Entered, failing, raises, tenant
+from .test_hosts_asyncio import Clerk, Entered, clean_up, ending, failing, raises, tenant
 from .test_imports import ROOT
 
 
@@ -96,6 +96,51 @@ def test_ctrl_c_stops_the_round_and_the_conversation_goes_on() -> None:
             assert conversation.transcript().rounds[-1].state == "stopped"
             assert conversation.statistics().turns == 0
         assert conversation.send("a").message == "a"
+
+
+def test_ctrl_c_stops_all_that_the_round_was_about_and_holds_what_stands_in_line() -> None:
+    with conversation_with(Clerk()) as conversation:
+        started = conversation.communicate("wait")
+        later = conversation.enqueue("later")
+        with ctrl_c(0.05), pytest.raises(KeyboardInterrupt):
+            conversation.send("in line")
+        with pytest.raises(RoundStopped, match="keyboard"):
+            started.reply()
+        conversation.wait_idle()
+        assert later.state == "waiting"
+        conversation.resume()
+        assert later.reply().message == "later"
+
+
+def test_ctrl_c_while_a_block_is_entered_or_left_waits_for_it() -> None:
+    left: list[str] = []
+    with BlockingHost() as host:
+        with ctrl_c(0.05), pytest.raises(KeyboardInterrupt), host.enter(slow(left)):
+            raise AssertionError("entered all the same")
+        assert left == ["not entered"]
+        with ctrl_c(0.05), pytest.raises(KeyboardInterrupt), host.enter(ending(left)):
+            pass
+        assert left == ["not entered", "left"]
+
+
+@asynccontextmanager
+async def slow(left: list[str]) -> AsyncIterator[None]:
+    """Is being entered until it is cancelled."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        left.append("not entered")
+    yield
+
+
+def test_ctrl_c_while_a_host_is_closed_waits_for_its_end() -> None:
+    done: list[str] = []
+    with ThreadPoolExecutor(1) as threads:
+        with ctrl_c(0.15), pytest.raises(KeyboardInterrupt), BlockingHost() as host:
+            running = threads.submit(host.run, clean_up, 0.2, done)
+            time.sleep(0.05)
+        assert done
+        assert isinstance(running.exception(), ConversationClosed)
 
 
 def test_ctrl_c_ends_any_other_wait_and_the_round_goes_on() -> None:

@@ -25,6 +25,7 @@ class AsyncioBridge:
         self._outbox = Outbox(self._loop)
         self.thread = TrioThread("callboard-trio")
         self._outbox.on_loop_gone = self.thread.close
+        self.ended, self.thread.on_ended = self.future()
 
     def future(self) -> tuple[Future, Callable[[], None]]:
         """A future, and what any thread may call to end it, at any time."""

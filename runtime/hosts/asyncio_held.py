@@ -59,8 +59,6 @@ class AsyncioHeld(Generic[T]):
         self._bridge.thread.soon(self._held.leave)
         cancelled = await wait_through(self._ended)
         if self._cut and task is not None:
-            if not isinstance(error, asyncio.CancelledError):
-                await _take_cancellation()
             task.uncancel()
         failure = self._job.error
         if failure is not None:
@@ -76,11 +74,3 @@ class AsyncioHeld(Generic[T]):
 
 def _is_cancellation(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError)
-
-
-async def _take_cancellation() -> None:
-    """Takes the cancellation that was asked for and met no wait in the block."""
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -40,4 +41,5 @@ class AsyncioSubscription(Generic[T]):
             try:
                 await self._bridge.run(self._reader.fill)
             except ConversationClosed:
+                await asyncio.wait([self._bridge.ended])  # until what is left has been handed over
                 reader.ended = True

@@ -31,7 +31,6 @@ class BlockingHost:
 
     def __init__(self) -> None:
         self._open: BlockingBridge | None = None
-        self._ended = threading.Event()
 
     def __enter__(self) -> BlockingHost:
         """Starts the thread. Raises RuntimeError if it was started before."""
@@ -40,7 +39,6 @@ class BlockingHost:
         thread = TrioThread("callboard-trio")
         ready = threading.Event()
         thread.on_ready = ready.set
-        thread.on_ended = self._ended.set
         self._open = BlockingBridge(thread)
         thread.start()
         interruption = wait_through(ready)
@@ -96,6 +94,6 @@ class BlockingHost:
         """An interruption that came meanwhile."""
         thread = self._bridge.thread
         thread.close()
-        interruption = wait_through(self._ended)
+        interruption = wait_through(thread.ended)
         thread.join()
         return interruption

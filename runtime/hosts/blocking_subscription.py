@@ -38,4 +38,5 @@ class BlockingSubscription(Generic[T]):
             try:
                 self._bridge.run(self._reader.fill)
             except ConversationClosed:
+                self._bridge.thread.ended.wait()  # until what is left has been handed over
                 reader.ended = True

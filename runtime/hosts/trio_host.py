@@ -29,7 +29,6 @@ class TrioHost:
 
     def __init__(self) -> None:
         self._open: AsyncioBridge | None = None
-        self._ended: asyncio.Future[None]
 
     async def __aenter__(self) -> TrioHost:
         """Starts the thread. Cancelled: it has ended when this returns. Raises RuntimeError the second time."""
@@ -37,7 +36,6 @@ class TrioHost:
             raise RuntimeError("a TrioHost is used for one block only; make another")
         self._open = bridge = AsyncioBridge()
         ready, bridge.thread.on_ready = bridge.future()
-        self._ended, bridge.thread.on_ended = bridge.future()
         bridge.thread.start()
         if await wait_through(ready):
             await self._close()
@@ -91,6 +89,6 @@ class TrioHost:
         """Whether the waiting task was cancelled meanwhile."""
         bridge = self._bridge
         bridge.thread.close()
-        cancelled = await wait_through(self._ended)
+        cancelled = await wait_through(bridge.ended)
         bridge.thread.join()
         return cancelled

@@ -40,8 +40,10 @@ class TrioThread:
         """What ended the thread before it was closed."""
         self.on_ready: Callable[[], None] = lambda: None
         """Called in trio's thread once it takes jobs."""
+        self.ended = threading.Event()
+        """Set when all jobs have ended, and readers have what was left for them."""
         self.on_ended: Callable[[], None] = lambda: None
-        """Called in trio's thread as the last thing that it does."""
+        """Called in trio's thread right after."""
 
     def start(self) -> None:
         """Starts the thread; returns at once."""
@@ -92,6 +94,7 @@ class TrioThread:
             trio.run(self._main)
         except BaseException as error:
             self.error = error
+        self.ended.set()
         self.on_ended()
 
     async def _main(self) -> None:
