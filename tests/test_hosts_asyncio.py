@@ -21,6 +21,7 @@ from callboard.runtime.errors import ConversationClosed, RoleFailed, RoundStoppe
 from callboard.runtime.event import EventsDropped, RoundEnded
 from callboard.runtime.hosts import TrioHost
 from callboard.runtime.hosts.job import Job
+from callboard.runtime.hosts.reader import Reader
 from callboard.runtime.post import Post
 
 LIMIT = 20
@@ -243,6 +244,26 @@ def test_a_slow_reader_is_told_what_it_lost_and_slows_nobody() -> None:
             assert isinstance(lost[0], EventsDropped)
             assert (lost[0].count + len(lost) - 1, len(lost)) == (len(got), 11)
 
+    run(main)
+
+
+def test_what_has_gathered_comes_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    fills: list[None] = []
+    fill = Reader.fill
+
+    async def counted(self: Reader[Any]) -> None:
+        fills.append(None)
+        await fill(self)
+
+    async def main() -> None:
+        async with TrioHost() as host:
+            async with host.open_conversation(Clerk()) as conversation:
+                events = conversation.events()
+                await conversation.send("write")
+            assert len(await collect(events)) > 500
+            assert len(fills) < 20
+
+    monkeypatch.setattr(Reader, "fill", counted)
     run(main)
 
 
@@ -495,6 +516,19 @@ def test_a_call_that_comes_while_the_host_is_closed_is_refused() -> None:
         assert done
         with pytest.raises(ConversationClosed):
             await running
+
+    run(main)
+
+
+def test_calls_that_wait_to_begin_when_the_host_is_closed_are_refused() -> None:
+    async def main() -> None:
+        async with TrioHost() as host:
+            calls = [asyncio.create_task(host.run(stall, 0.02))]
+            await asyncio.sleep(0.01)
+            calls += [asyncio.create_task(host.run(trio.sleep, 1)) for _ in range(5)]
+            await asyncio.sleep(0)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [type(None), *[ConversationClosed] * 5]
 
     run(main)
 
