@@ -12,9 +12,10 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_overloads
 
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.queued import Queued
@@ -86,7 +87,17 @@ def method(style: str, owner: str, member: Member) -> str:
         begin = "self._bridge.stopping(self._handled)" if stop else "self._bridge"
         head = f"{'async ' if wait else ''}def {member.name}{parameters(member, handle_type(style, member.returns))}:"
         body = given(style, member.returns, f"{wait}{begin}.{call}({target(member)})")
-    return f"{head}\n{documentation(member.function)}\n    {body}\n"
+    return f"{overloads(style, member)}{head}\n{documentation(member.function)}\n    {body}\n"
+
+
+def overloads(style: str, member: Member) -> str:
+    """The ways to call it that type checkers tell apart."""
+    text = ""
+    for function in [] if member.is_property else get_overloads(cast(Callable[..., object], member.function)):
+        way = Member(member.name, function, False)
+        wait = "async " if style == "Asyncio" else ""
+        text += f"@overload\n{wait}def {member.name}{parameters(way, handle_type(style, way.returns))}: ...\n\n"
+    return text
 
 
 def documentation(documented: object) -> str:
@@ -151,6 +162,8 @@ def imports(text: str, classes: tuple[str, ...], style: str) -> str:
         lines.add("from collections.abc import Awaitable")
     if "partial" in used:
         lines.add("from functools import partial")
+    if typed := sorted({"Any", "overload"} & used):
+        lines.add(f"from typing import {', '.join(typed)}")
     lines.add(f"from .{style.lower()}_bridge import {style}Bridge")
     lines.add("from .handle import Handle")
     for name in ("Receipt", "Queued"):

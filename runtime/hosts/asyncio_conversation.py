@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import partial
+from typing import Any, overload
 
-from ..conversation import Conversation
+from ..conversation import Conversation, T
 from ..directory import ConversationStatistics
 from ..event import DeadLetter, Event
 from ..post import Post
@@ -83,15 +84,28 @@ class AsyncioConversation(Handle[Conversation]):
         """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
         await self._bridge.call(self._handled.begin_closing)
 
-    async def send(self, message: str | UserMessage) -> Post:
+    @overload
+    async def send(self, message: str | UserMessage) -> Post: ...
+
+    @overload
+    async def send(self, message: str | UserMessage, *, returns: type[T]) -> T: ...
+
+    @overload
+    async def send(self, message: str | UserMessage, *, returns: object) -> Any: ...
+
+    async def send(self, message: str | UserMessage, *, returns: Any = None) -> Any:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
+
+        With `returns` it returns a value of that type, a pydantic model or any other that pydantic knows. The root is
+        told the JSON schema; if its answer is none, it is told why and asked again in the same round, twice at most.
+        Then InvalidAnswer is raised; TypeError for a type that has no JSON schema.
 
         Cancelled: the round's work is recalled, and this returns when all of it has ended. A message whose id was
         said before waits for the same reply, and cancelling that wait recalls nothing. Raises RoleFailed (its cause a
         LimitReached if the round had no more room), NoReply, RoundStopped, RequestRecalled if the one who sent it
         first was cancelled, ConversationClosed.
         """
-        return await self._bridge.run(self._handled.send, message)
+        return await self._bridge.run(self._handled.send, message, returns=returns)
 
     async def communicate(
         self, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, overload
 
-from ..conversation import Conversation
+from ..conversation import Conversation, T
 from ..directory import ConversationStatistics
 from ..event import DeadLetter, Event
 from ..post import Post
@@ -82,15 +83,28 @@ class BlockingConversation(Handle[Conversation]):
         """Ends all that runs and stands in line, in this step; leaving the block does it. Safe to repeat."""
         self._bridge.call(self._handled.begin_closing)
 
-    def send(self, message: str | UserMessage) -> Post:
+    @overload
+    def send(self, message: str | UserMessage) -> Post: ...
+
+    @overload
+    def send(self, message: str | UserMessage, *, returns: type[T]) -> T: ...
+
+    @overload
+    def send(self, message: str | UserMessage, *, returns: object) -> Any: ...
+
+    def send(self, message: str | UserMessage, *, returns: Any = None) -> Any:
         """Runs a round and returns the root's reply; stands in line while another round runs, and ends a pause.
+
+        With `returns` it returns a value of that type, a pydantic model or any other that pydantic knows. The root is
+        told the JSON schema; if its answer is none, it is told why and asked again in the same round, twice at most.
+        Then InvalidAnswer is raised; TypeError for a type that has no JSON schema.
 
         Cancelled: the round's work is recalled, and this returns when all of it has ended. A message whose id was
         said before waits for the same reply, and cancelling that wait recalls nothing. Raises RoleFailed (its cause a
         LimitReached if the round had no more room), NoReply, RoundStopped, RequestRecalled if the one who sent it
         first was cancelled, ConversationClosed.
         """
-        return self._bridge.stopping(self._handled).run(self._handled.send, message)
+        return self._bridge.stopping(self._handled).run(self._handled.send, message, returns=returns)
 
     def communicate(
         self, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"
