@@ -501,6 +501,28 @@ async def clean_up(seconds: float, done: list[str]) -> None:
         done.append("cleaned up")
 
 
+def test_what_clean_up_raises_leaves_a_cancelled_call() -> None:
+    async def main() -> None:
+        async with TrioHost() as host:
+            error = ValueError("in clean-up")
+            calling = asyncio.create_task(host.run(fail_when_cancelled, error))
+            await asyncio.sleep(0.02)
+            calling.cancel()
+            with pytest.raises(ValueError, match="in clean-up") as caught:
+                await calling
+            assert caught.value is error
+
+    run(main)
+
+
+async def fail_when_cancelled(error: Exception) -> None:
+    """Waits, and fails at its end."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        raise error
+
+
 def test_a_call_that_comes_while_the_host_is_closed_is_refused() -> None:
     async def main() -> None:
         done: list[str] = []

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -19,6 +20,8 @@ from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import ConversationClosed, RoleFailed, RoundStopped
 from callboard.runtime.event import EventsDropped, RoundEnded
 from callboard.runtime.hosts import BlockingConversation, BlockingHost
+from callboard.runtime.hosts.job import Job
+from callboard.runtime.hosts.trio_thread import TrioThread
 from callboard.runtime.post import Post
 
 from .test_hosts_asyncio import Clerk, Entered, clean_up, ending, failing, raises, tenant
@@ -110,6 +113,30 @@ def test_ctrl_c_stops_all_that_the_round_was_about_and_holds_what_stands_in_line
         assert later.state == "waiting"
         conversation.resume()
         assert later.reply().message == "later"
+
+
+def test_ctrl_c_at_any_moment_of_a_send_leaves_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = TrioThread.submit
+
+    def interrupted_before(self: TrioThread, job: Job[Any]) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted_after(self: TrioThread, job: Job[Any]) -> None:
+        submit(self, job)
+        raise KeyboardInterrupt
+
+    with conversation_with(Clerk()) as conversation:
+        for moment in (interrupted_before, interrupted_after):
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(TrioThread, "submit", moment)
+                conversation.send("wait")
+            assert conversation.statistics().turns == 0
+        for number in range(25):
+            with pytest.raises(KeyboardInterrupt), ctrl_c(number * 0.0001):
+                conversation.send("wait")
+                time.sleep(5)
+            assert conversation.statistics().turns == 0
+        assert conversation.send("a").message == "a"
 
 
 def test_ctrl_c_while_a_block_is_entered_or_left_waits_for_it() -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from ..conversation import Conversation
+from ..errors import ConversationClosed
 from .job import Job, SyncJob
 from .trio_thread import TrioThread
 
@@ -42,34 +43,38 @@ class BlockingBridge:
         """As `run`, for a function that cannot wait."""
         return self._outcome(SyncJob(partial(function, *arguments, **options)))
 
-    def submit(self, job: Job[T], on_ended: Callable[[], None] = lambda: None) -> threading.Event:
-        """Gives a job to trio's thread, and the event that is set before `on_ended` is called.
+    def perform(self, job: Job[T], decided: threading.Event | None = None) -> threading.Event:
+        """Gives a job to trio's thread, waits until it has ended or set `decided`, and gives the event of its end.
 
-        Raises ConversationClosed if the host is closed, RuntimeError in trio's own thread.
+        Interrupted, at whatever moment: the job is cancelled, and that leaves here when its clean-up is done. Raises
+        ConversationClosed if the host is closed, RuntimeError in trio's own thread.
         """
         if self.thread.is_current():
             raise RuntimeError("a role called a blocking verb: it would wait for its own thread")
         ended = threading.Event()
-
-        def end() -> None:
-            ended.set()
-            on_ended()
-
-        job.on_ended = end
-        self.thread.submit(job)
-        return ended
-
-    def _outcome(self, job: Job[T]) -> T:
-        ended = self.submit(job)
+        decided = decided or ended
+        job.on_ended = partial(_set_both, ended, decided)
         try:
-            ended.wait()
+            self.thread.submit(job)
+            decided.wait()
+        except ConversationClosed:
+            raise
         except BaseException:
             if self._conversation is not None:
                 self.thread.soon(self._conversation.stop, KEYBOARD)
-            self.thread.soon(job.cancel)
-            ended.wait()
+            if self.thread.soon(job.cancel):
+                ended.wait()
             raise
+        return ended
+
+    def _outcome(self, job: Job[T]) -> T:
+        self.perform(job)
         return job.unwrap()
+
+
+def _set_both(ended: threading.Event, decided: threading.Event) -> None:
+    ended.set()
+    decided.set()
 
 
 def wait_through(event: threading.Event) -> BaseException | None:

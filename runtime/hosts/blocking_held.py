@@ -31,13 +31,7 @@ class BlockingHeld(Generic[T]):
         """Interrupted: it is left again before that goes on. Raises what entering raises, ConversationClosed."""
         decided = threading.Event()
         self._held.on_entered = decided.set
-        self._ended = self._bridge.submit(self._job, decided.set)
-        try:
-            decided.wait()
-        except BaseException:
-            self._bridge.thread.soon(self._job.cancel)
-            self._ended.wait()
-            raise
+        self._ended = self._bridge.perform(self._job, decided)
         if not self._held.entered:
             self._job.unwrap()
         return self._held.value

@@ -26,6 +26,8 @@ class Job(Generic[T]):
         self._result: tuple[T] | None = None
         self.keeps = keeps
         """Whether it keeps a conversation open: on shutdown these end before all others."""
+        self.taken = False
+        """Whether it has come to trio's thread."""
         self.ended = False
         self.error: BaseException | None = None
         """What the function raised, but for its cancellation."""
@@ -41,8 +43,14 @@ class Job(Generic[T]):
             await trio.lowlevel.checkpoint()
 
     def cancel(self) -> None:
-        """Ends the call, in trio's thread; `on_ended` follows when its clean-up is done. Safe to repeat."""
-        self._scope.cancel(reason="the host stopped waiting")
+        """Ends the call, in trio's thread; `on_ended` follows when its clean-up is done. Safe to repeat.
+
+        One that has not come to the thread ends here: whoever was to bring it may have been interrupted.
+        """
+        if self.taken:
+            self._scope.cancel(reason="the host stopped waiting")
+        else:
+            self.refuse()
 
     def refuse(self) -> None:
         """Ends a job that was never begun, in trio's thread."""

@@ -116,6 +116,7 @@ class TrioThread:
             self._refuse_waiting()
 
     def _take(self, job: Job[Any]) -> None:
+        job.taken = True
         self._jobs.send_nowait(job)
         if self._over:
             self._refuse_waiting()
