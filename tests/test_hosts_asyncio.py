@@ -555,6 +555,23 @@ def test_calls_that_wait_to_begin_when_the_host_is_closed_are_refused() -> None:
     run(main)
 
 
+def test_a_reader_that_comes_while_the_host_is_closed_gets_what_is_left() -> None:
+    async def main() -> None:
+        clerk = Clerk()
+        host = await TrioHost().__aenter__()
+        async with host.open_conversation(clerk) as conversation:
+            replies = conversation.replies()
+            await conversation.send("a")
+            await conversation.communicate("wait")
+            await clerk.wait_at_work()
+            closing = asyncio.create_task(host.__aexit__(None, None, None))
+            await asyncio.sleep(0.005)
+            assert [post.message async for post in replies] == ["a", ""]
+            await closing
+
+    run(main)
+
+
 def test_leaving_goes_on_when_it_is_cancelled_and_the_cancellation_follows() -> None:
     async def main() -> None:
         done: list[str] = []

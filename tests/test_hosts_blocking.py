@@ -235,6 +235,20 @@ def test_a_loop_over_replies_ends_with_the_conversation_even_when_the_host_is_go
     assert [post.message for post in late] == [str(number) for number in range(300)]
 
 
+def test_a_loop_that_begins_while_the_host_is_closed_gets_what_is_left() -> None:
+    clerk = Clerk()
+    host = BlockingHost().__enter__()
+    with ThreadPoolExecutor(1) as threads, host.open_conversation(clerk) as conversation:
+        replies = conversation.replies()
+        conversation.send("a")
+        conversation.communicate("wait")
+        assert clerk.at_work.wait(5)
+        closing = threads.submit(host.__exit__, None, None, None)
+        time.sleep(0.005)
+        assert [post.message for post in replies] == ["a", ""]
+        closing.result(5)
+
+
 def test_what_is_entered_is_left_and_its_failure_leaves_the_block() -> None:
     manager, error = Entered(), ValueError("gone")
     with BlockingHost() as host:
