@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -247,6 +248,18 @@ def test_a_loop_that_begins_while_the_host_is_closed_gets_what_is_left() -> None
         time.sleep(0.005)
         assert [post.message for post in replies] == ["a", ""]
         closing.result(5)
+
+
+def test_a_subscription_that_is_dropped_is_freed_in_trios_thread() -> None:
+    with conversation_with(Clerk()) as conversation:
+        events = conversation.events()
+        freed_in: list[str] = []
+        subscription = events._reader._subscription
+        assert subscription is not None
+        watch = weakref.ref(subscription, lambda _: freed_in.append(threading.current_thread().name))
+        del subscription, events
+        conversation.send("a")
+        assert (watch(), freed_in) == (None, ["callboard-trio"])
 
 
 def test_what_is_entered_is_left_and_its_failure_leaves_the_block() -> None:
