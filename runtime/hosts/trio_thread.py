@@ -111,6 +111,7 @@ class TrioThread:
         try:
             async for job in self._waiting:
                 await job.begin(conversations if job.keeps else others)
+                del job  # or what it gave would live until the next one comes
         finally:
             self._over = True
             self._refuse_waiting()
