@@ -11,6 +11,8 @@ from benchmarks import idle, interrupt
 from benchmarks.__main__ import main, names
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
 
+pytestmark = pytest.mark.slow  # they measure nothing of callboard's, and run servers and clocks that are real
+
 NEVER = Moment(0.0, 0.0)
 Lines = pytest.CaptureFixture[str]
 
@@ -101,7 +103,6 @@ def test_an_idle_conversation_has_the_tasks_that_its_case_says(case: str, tasks:
     assert growth.objects > 0
 
 
-@pytest.mark.slow
 def test_idle_conversations_are_measured_in_processes_of_their_own(capsys: Lines) -> None:
     idle.main(["--conversations", "3", "--json"])
     figures = objects(capsys)

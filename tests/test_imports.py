@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # they read the sources and run none of them: the gate does
+
 # A package imports only from those to its left.
 PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 

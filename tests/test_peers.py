@@ -25,6 +25,8 @@ from benchmarks.peers.trial import QUESTION, RESULT, WORDS, Trial, piece
 from callboard.runtime.chat_model import ChatRequest, EndDelta, Message, TextDelta
 from callboard.runtime.models import HttpChatModel
 
+pytestmark = pytest.mark.slow  # they measure nothing of callboard's, and run servers and clocks that are real
+
 PLACEHOLDER = "The tool was interrupted."
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": CALL_ID}]}
 DRIVERS = Path(benchmarks.peers.__file__).parent
@@ -301,14 +303,12 @@ def test_callboard_runs_where_this_runs_and_a_peer_in_an_environment_that_is_kep
     assert interpreter(CREW).is_relative_to(folder)
 
 
-@pytest.mark.slow
 def test_what_pip_cannot_install_is_not_installed_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NotInstalled, match="no_such_folder"):
         interpreter(Peer("peer", "Peer", {}, ("./no_such_folder/",)))
 
 
-@pytest.mark.slow
 def test_the_row_of_callboard_is_true_here() -> None:
     mine = outcome(run_trial(Path(sys.executable), "callboard", "intervene"))
     assert mine["seen"] < 1
