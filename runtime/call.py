@@ -58,7 +58,7 @@ class Call:
                 self._outcome, self._detail = "failed", {"error": describe(error)}
                 raise ToolFailed(tool.name, self._id, error) from error
             finally:
-                self._end(self._detail)
+                self._end()
 
     def _block(self, grace: float) -> Any:
         if self._tool.interruptible:
@@ -89,13 +89,13 @@ class Call:
         """Each report is a line of the progress."""
         self._draft().progress(self._tool.name, text if text.endswith("\n") else f"{text}\n", self._id)
 
-    def _end(self, detail: Mapping[str, Any]) -> None:
+    def _end(self) -> None:
         """In one step: the outcome, what could not be ended, and what has come late by now."""
         tool, turn = self._tool, self._turn
         progress = self._draft().take_progress(tool.name, self._id)
         kept = {"progress": progress.rstrip("\n")} if progress and self._outcome != "done" else {}
         state: State = "partial" if self._outcome == "interrupted" else "whole"
-        self._note = self._record({"outcome": self._outcome, **detail, **kept}, state)
+        self._note = self._record({"outcome": self._outcome, **self._detail, **kept}, state)
         if self._router.events.wanted:
             self._router.events.publish(ToolEnded(turn.role, turn.post.id, tool.name, self._id, self._outcome))
         for words in turn.causes:

@@ -96,6 +96,12 @@ class Directory:
         """Of a role that has, or had when its turn began, this name."""
         return self._entries.get(name) or self._ending[name]
 
+    def superiors(self, name: str) -> Iterator[str]:
+        """The names above a role, the nearest first."""
+        while (superior := self.entry_of(name).superior) is not None:
+            yield superior
+            name = superior
+
     def ending(self, name: str) -> Entry | None:
         """The removed entry whose last turn has not ended, if there is one."""
         return self._ending.get(name)

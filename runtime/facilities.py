@@ -93,8 +93,7 @@ class Facilities:
         return words.receipt
 
     def _refuse_stranger(self, superior: str, role: str) -> None:
-        at: str | None = self._router.directory.find(role).superior
-        while at != superior:
-            if at is None:
-                raise UnknownRole(role, f"{role!r} is not under {superior}")
-            at = self._router.directory.entry_of(at).superior
+        directory = self._router.directory
+        directory.find(role)
+        if superior not in directory.superiors(role):
+            raise UnknownRole(role, f"{role!r} is not under {superior}")

@@ -131,11 +131,6 @@ class Memory:
         """The role knows nothing of what was recorded before; the posts stay in the transcript."""
         self._log.append(_ViewBegins(role))
 
-    @property
-    def round(self) -> str:
-        """The id of the last round that began."""
-        return self._round
-
     def transcript(self) -> Transcript:
         """All that is recorded, as one frozen value."""
         self._file()

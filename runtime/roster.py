@@ -144,10 +144,8 @@ class Roster:
         return given
 
     def _check_room(self, superior: str, actors: int, levels: int) -> None:
-        depth, above = levels, self._router.directory.find(superior)
-        while above.superior is not None:
-            depth, above = depth + 1, self._router.directory.find(above.superior)
-        if depth + 1 > self._options.max_depth:
+        above = 1 + sum(1 for _ in self._router.directory.superiors(superior))
+        if above + levels > self._options.max_depth:
             raise LimitReached("depth", self._options.max_depth)
         if len(self._started) + actors > self._options.fan_out:
             raise LimitReached("actors", self._options.fan_out)

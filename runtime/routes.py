@@ -151,9 +151,8 @@ class Routes:
         return [cut for below in ended for cut in self.recall(below)]
 
     def _asker_cancelled(self, asker: Turn, turn: Turn) -> None:
-        if (
-            asker is not self._cutting or turn.latest.sheltered
-        ):  # else `interrupt` recalls all below, and gives what it cut
+        # What is cut with its asker `interrupt` recalls itself, as it gives all that it has cut.
+        if asker is not self._cutting or turn.latest.sheltered:
             self.recall(turn.latest)
 
     def _put(self, turn: Turn, entry: Entry, put: Callable[[str, Turn], None]) -> None:

@@ -77,16 +77,9 @@ async def shielded_block(turn: Turn, router: Router, grace: float) -> AsyncItera
     if turn.cut:
         shield.begin_grace()
     try:
-        with shield.scope:
-            if turn.has_own_deadline:
-                with trio.CancelScope() as late:
-                    router.time.limit(late, turn.budget.deadline + grace)
-                    try:
-                        yield
-                    finally:
-                        router.time.forget(late)
-            else:
-                yield
+        late = turn.budget.deadline + grace if turn.has_own_deadline else math.inf
+        with shield.scope, router.time.move_on_at(late):
+            yield
     finally:
         current_shield.set(around)
         turn.shields = tuple(other for other in turn.shields if other is not shield)

@@ -4,8 +4,7 @@ Those up to `receipt_too_early` are the ones that the rules of interruption exis
 what pauses, steps, blocks and the line promise.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import pytest
 import trio
@@ -286,9 +285,9 @@ def cut_before_accepted(patch: Patch) -> None:
 def outcome_forgotten(patch: Patch) -> None:
     end = Call._end
 
-    def forget(self: Call, detail: Mapping[str, Any]) -> None:
+    def forget(self: Call) -> None:
         if self._outcome != "interrupted":
-            end(self, detail)
+            end(self)
 
     patch.setattr(Call, "_end", forget)
 
