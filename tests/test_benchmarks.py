@@ -11,7 +11,7 @@ from benchmarks import idle, interrupt
 from benchmarks.__main__ import main, names
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
 
-pytestmark = pytest.mark.slow  # they measure nothing of callboard's, and run servers and clocks that are real
+pytestmark = pytest.mark.slow  # tests of what measures, on clocks and servers that are real
 
 NEVER = Moment(0.0, 0.0)
 Lines = pytest.CaptureFixture[str]

@@ -25,7 +25,7 @@ from benchmarks.peers.trial import QUESTION, RESULT, WORDS, Trial, piece
 from callboard.runtime.chat_model import ChatRequest, EndDelta, Message, TextDelta
 from callboard.runtime.models import HttpChatModel
 
-pytestmark = pytest.mark.slow  # they measure nothing of callboard's, and run servers and clocks that are real
+pytestmark = pytest.mark.slow  # tests of what measures, on clocks and servers that are real
 
 PLACEHOLDER = "The tool was interrupted."
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": CALL_ID}]}
