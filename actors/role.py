@@ -9,30 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-import trio
-
 from callboard.prompts.composer import compose
 from callboard.prompts.library import fill
 from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
-from callboard.runtime.chat_model import (
-    ChatModel,
-    ChatRequest,
-    EndDelta,
-    Message,
-    RetryingDelta,
-    TextDelta,
-    UsageDelta,
-)
+from callboard.runtime.chat_model import ChatModel, ChatRequest, Message
 from callboard.runtime.context import TurnContext
-from callboard.runtime.errors import LimitReached, ModelError
-from callboard.runtime.event import ModelRetried, UsageCounted
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.post import Post
 
-CUT_OFF = "length"
-"""The reason that a server gives for the end of a reply that its limit of tokens cut off."""
+from .model_call import call_model
 
 _SHOWN = 300
 
@@ -67,44 +54,10 @@ class Role(Actor):
         in the draft. Raises LimitReached, and ModelError, also for a reply that was cut off at the server's limit of
         tokens: the half of an answer is none, and what came of it is kept.
         """
-        context.spend(model=self.model.name, model_calls=1)
-        ended = ""
-        reached: LimitReached | None = None
-        async with context.step() as draft:
-            used: UsageDelta | None = None
-            try:
-                async with self.model.stream(ChatRequest(context.role, tuple(messages))) as deltas:
-                    async for delta in deltas:
-                        match delta:
-                            case TextDelta(text):
-                                draft.write(text)
-                            case UsageDelta():
-                                used = delta
-                            case EndDelta(reason):
-                                ended = reason
-                            case RetryingDelta(reason, seconds):
-                                context.emit(ModelRetried(context.role, self.model.name, reason, seconds))
-            finally:
-                reached = self._count(used, context)
-        if reached is not None:
-            raise reached
-        if ended == CUT_OFF:
-            raise ModelError(f"{self.model.name} cut its reply off: {ended}", fault="caller", may_retry=False)
-        # A cut that is under way is met here, while the draft still holds the reply, and not between taking and
+        await call_model(context, self.model, ChatRequest(context.role, tuple(messages)), context.draft.write)
+        # A cut that is under way was met in the call, while the draft still held the reply, and not between taking and
         # recording it.
-        await trio.lowlevel.checkpoint_if_cancelled()
         return context.draft.take()
-
-    def _count(self, used: UsageDelta | None, context: TurnContext) -> LimitReached | None:
-        """Counts a call that has ended, cancelled or not: an error here must not take the place of the call's own."""
-        if used is None:
-            return None
-        context.emit(UsageCounted(context.role, self.model.name, used.input_tokens, used.output_tokens))
-        try:
-            context.spend(model=self.model.name, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
-        except LimitReached as reached:
-            return reached
-        return None
 
     async def messages(self, post: Post, context: TurnContext) -> tuple[Message, ...]:
         """What the model is sent: the system message, then all that memory holds for this role."""

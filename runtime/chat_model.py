@@ -9,7 +9,28 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeAlias
 
+from .json_value import FrozenMapping
 from .value import value
+
+
+@value
+class ImagePart:
+    """An image that is shown with a message."""
+
+    url: str
+    """An address that the provider can read, or a data: URL."""
+
+
+@value
+class FilePart:
+    """A file that is handed over with a message."""
+
+    name: str
+    url: str
+    """A data: URL."""
+
+
+Part: TypeAlias = ImagePart | FilePart
 
 
 @value
@@ -18,6 +39,17 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+    parts: tuple[Part, ...] = ()
+    """What is shown behind the text."""
+
+
+@value
+class ReplySchema:
+    """What the text of a reply has to be: JSON of this schema. Models hold to it as far as their provider can."""
+
+    name: str
+    """Letters, digits, `_` and `-`; providers want one."""
+    schema: FrozenMapping
 
 
 @value
@@ -27,6 +59,7 @@ class ChatRequest:
     role: str
     """The name of the role that calls, by which scripted models find their lines."""
     messages: tuple[Message, ...]
+    schema: ReplySchema | None = None
 
 
 @value
@@ -49,6 +82,8 @@ class UsageDelta:
 
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = 0
+    """Of the input, those that the provider had kept from an earlier call."""
 
 
 @value

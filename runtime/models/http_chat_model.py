@@ -10,14 +10,13 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
 import httpx
 import trio
 
-from ..chat_model import ChatRequest, Delta
+from ..chat_model import ChatRequest, Delta, ImagePart, Message, Part
 from ..value import value
 from .body import closing, drain, start_of_body
 from .delta_stream import DeltaStream
@@ -159,7 +158,7 @@ class HttpChatModel:
 
     def _body(self, request: ChatRequest) -> bytes:
         body = {"stream_options": {"include_usage": True}, **self._options, "model": self._name, "stream": True}
-        body["messages"] = [asdict(message) for message in request.messages]
+        body["messages"] = [_message(message) for message in request.messages]
         return json.dumps(body).encode()
 
     async def _check(self, response: httpx.Response) -> None:
@@ -176,6 +175,19 @@ class HttpChatModel:
             if isinstance(data, dict) and data.get("error"):
                 raise self._errors.of_body(data)
         raise self._errors.broken(f"the reply is {kind or 'of no type'} in {coding}, not plain text/event-stream")
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.parts:
+        return {"role": message.role, "content": message.content}
+    text = [{"type": "text", "text": message.content}] if message.content else []
+    return {"role": message.role, "content": [*text, *map(_part, message.parts)]}
+
+
+def _part(part: Part) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": part.url}}
+    return {"type": "file", "file": {"filename": part.name, "file_data": part.url}}
 
 
 def _endpoint(base_url: str) -> httpx.URL:
