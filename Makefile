@@ -2,7 +2,7 @@
 # PYTHON is the interpreter that makes .venv; to change it, run `make clean` first.
 
 PYTHON ?= python3
-TEST_RUNNER ?= pytest
+TEST_RUNNER ?= pytest --numprocesses=2 --dist=loadfile
 
 RUN := .venv/bin/python -m
 STAMP := .venv/.installed

@@ -31,9 +31,9 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
-FASTER = 200
+FASTER = 20
 """Virtual seconds in a real one where a real socket is waited for."""
-LIMIT = 2000
+LIMIT = 1000
 """Virtual seconds after which a service counts as hung."""
 
 
