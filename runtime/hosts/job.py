@@ -34,13 +34,10 @@ class Job(Generic[T]):
         self.on_ended: Callable[[], None] = lambda: None
         """Called once, in trio's thread."""
 
-    async def begin(self, nursery: trio.Nursery) -> None:
-        """Starts the call; returns after its first step, so that calls take hold in the order in which they came."""
-        if not self.ended:
-            self._context.run(nursery.start_soon, self._run)
-            # A new task and one that passes a checkpoint run in one batch, in any order. Taking the next job from
-            # the channel is the second checkpoint.
-            await trio.lowlevel.checkpoint()
+    def begin(self, nursery: trio.Nursery, begin_next: Callable[[], None]) -> bool:
+        """Starts the call, in trio's thread; whether its first step is to come, in which `begin_next` is called."""
+        self._context.run(nursery.start_soon, self._run, begin_next)
+        return True
 
     def cancel(self) -> None:
         """Ends the call, in trio's thread; `on_ended` follows when its clean-up is done. Safe to repeat.
@@ -66,7 +63,8 @@ class Job(Generic[T]):
         finally:
             del self  # the error's traceback holds this frame
 
-    async def _run(self) -> None:
+    async def _run(self, begin_next: Callable[[], None]) -> None:
+        begin_next()
         try:
             with self._scope:
                 self._result = (await self._function(),)
@@ -92,16 +90,17 @@ class SyncJob(Job[T]):
         super().__init__(call)
         self._call = function
 
-    async def begin(self, nursery: trio.Nursery) -> None:
+    def begin(self, nursery: trio.Nursery, begin_next: Callable[[], None]) -> bool:
         """Calls it here and now, unless it was cancelled before."""
-        if self.ended or self._scope.cancel_called:
+        if self._scope.cancel_called:
             self.refuse()
-            return
+            return False
         try:
             self._result = (self._context.run(self._call),)
         except BaseException as error:  # the caller's, whatever it is: it must not end the other calls
             self.error = error
         self._end()
+        return False
 
 
 def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:

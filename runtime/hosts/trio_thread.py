@@ -6,9 +6,9 @@ The rule to know: every job that was taken ends before the thread does, and a jo
 from __future__ import annotations
 
 import atexit
-import math
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ import trio
 
 from ..errors import ConversationClosed
 from ..subscription import Subscription
-from .job import Job
+from .job import Job, SyncJob
 from .reader import Reader
 
 T = TypeVar("T")
@@ -31,9 +31,13 @@ class TrioThread:
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._token: trio.lowlevel.TrioToken | None = None
-        self._jobs, self._waiting = trio.open_memory_channel[Job[Any]](math.inf)
+        self._waiting: deque[Job[Any]] = deque()
+        """Jobs that were taken and wait until the one before them has taken hold."""
+        self._beginning = False
+        """Whether the first step of one that was begun is still to come."""
         self._conversations: trio.Nursery | None = None
-        """Holds the conversations, and the task that takes jobs."""
+        self._others: trio.Nursery | None = None
+        """Holds what keeps no conversation."""
         self._readers: weakref.WeakSet[Reader[Any]] = weakref.WeakSet()
         self._over = False
         self.error: BaseException | None = None
@@ -98,33 +102,50 @@ class TrioThread:
         self.on_ended()
 
     async def _main(self) -> None:
-        async with trio.open_nursery() as others:
+        async with trio.open_nursery() as self._others:
             async with trio.open_nursery() as self._conversations:
-                self._conversations.start_soon(self._begin_jobs, others, self._conversations)
                 self._token = trio.lowlevel.current_trio_token()
                 self.on_ready()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self._over = True
+                    self._refuse_waiting()
             for reader in list(self._readers):
                 await reader.finish()
-            others.cancel_scope.cancel(reason="the host is closed")
-
-    async def _begin_jobs(self, others: trio.Nursery, conversations: trio.Nursery) -> None:
-        try:
-            async for job in self._waiting:
-                await job.begin(conversations if job.keeps else others)
-                del job  # or what it gave would live until the next one comes
-        finally:
-            self._over = True
-            self._refuse_waiting()
+            self._others.cancel_scope.cancel(reason="the host is closed")
 
     def _take(self, job: Job[Any]) -> None:
         job.taken = True
-        self._jobs.send_nowait(job)
+        self._waiting.append(job)
         if self._over:
             self._refuse_waiting()
+        elif not self._beginning:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        """Called when a job comes, and in the first step of each, before anything else of it.
+
+        What cannot wait is called in a step of its own: after that first step, and after a cancellation on its way.
+        """
+        if self._waiting and isinstance(self._waiting[0], SyncJob):
+            self._beginning = True
+            self.soon(self._begin_waiting)
+        else:
+            self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
+        """Begins jobs up to one whose first step is to come: what is begun beside that could take hold before it."""
+        self._beginning = False
+        while self._waiting and not self._beginning:
+            job = self._waiting.popleft()
+            nursery = self._conversations if job.keeps else self._others
+            assert nursery is not None, "the token came after the nurseries"
+            self._beginning = job.begin(nursery, self._begin_next)
 
     def _refuse_waiting(self) -> None:
-        while self._waiting.statistics().current_buffer_used:
-            self._waiting.receive_nowait().refuse()
+        while self._waiting:
+            self._waiting.popleft().refuse()
 
     def _end(self) -> None:
         assert self._conversations is not None, "the token came after the nursery"
