@@ -7,6 +7,7 @@ What is left when the host is closed is handed over then.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -50,8 +51,9 @@ class Reader(Generic[T]):
         with trio.CancelScope() as scope:
             async for item in self._subscription:
                 self.items.append(item)
-                # The rest comes without a wait, up to the reader's next real checkpoint, where this ends it.
-                scope.deadline = trio.current_time()
+                if scope.deadline == math.inf:
+                    # The rest comes without a wait, up to the reader's next real checkpoint, where this ends it.
+                    scope.deadline = -math.inf
             self.ended = True
 
     async def finish(self) -> None:
