@@ -1,0 +1,70 @@
+"""A web service on FastAPI and uvicorn: server-sent events tell how an answer grows, and words in the middle cut in.
+
+    uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
+    curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
+    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
+
+A client that goes ends its conversation, whose block the dependency holds. A model that all share is entered in the
+lifespan, `async with host, host.enter(HttpChatModel(...)) as model`, and the root is a `Planner(model)`.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import trio
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from callboard.runtime import Actor, Post, TurnContext
+from callboard.runtime.event import RoundEnded
+from callboard.runtime.hosts import AsyncioConversation, TrioHost
+
+host = TrioHost()
+conversations: dict[str, AsyncioConversation] = {}
+
+
+class Researcher(Actor):
+    name = "Researcher"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        context.draft.write(" ".join([post.message, *(said.message for said in context.user_words)]))
+        await trio.sleep(0.5)
+        return post.reply(context.draft.take())
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with host:
+        yield
+
+
+async def open_conversation() -> AsyncIterator[AsyncioConversation]:
+    async with host.open_conversation(Researcher()) as conversation:
+        conversations[conversation.id] = conversation
+        try:
+            yield conversation
+        finally:
+            del conversations[conversation.id]
+
+
+app = FastAPI(lifespan=lifespan)
+Opened = Annotated[AsyncioConversation, Depends(open_conversation)]
+
+
+@app.get("/answers", response_class=EventSourceResponse)
+async def answer(question: str, conversation: Opened) -> AsyncIterator[ServerSentEvent]:
+    events = conversation.events()
+    yield ServerSentEvent(event="conversation", data=conversation.id)
+    await conversation.communicate(question)
+    async for event in events:
+        yield ServerSentEvent(event=type(event).__name__, data=event)
+        if isinstance(event, RoundEnded):
+            break
+
+
+@app.post("/conversations/{id}")
+async def say(id: str, words: str) -> str:
+    if id not in conversations:
+        raise HTTPException(404, "no conversation has this id, or it has ended")
+    return (await conversations[id].intervene(words)).action

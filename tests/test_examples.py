@@ -1,0 +1,182 @@
+"""The examples are programs that run as they stand: each is a process of its own, talked to by a real client."""
+
+import ast
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .test_imports import ROOT
+
+FOLDER = ROOT / "examples"
+LIMIT = 20
+"""Real seconds after which a program counts as hung."""
+LINES = 60
+NEEDS_SERVERS = pytest.mark.skipif(
+    find_spec("fastapi") is None or find_spec("uvicorn") is None, reason="needs the extra callboard[services]"
+)
+
+PRINTED = {
+    "research_team": """\
+interrupted: Costs Markets - recalled: Asia Europe Prices Wages
+kept: half of Asia, half of Europe, half of Prices, half of Wages
+interrupted: Prices
+Europe on suppliers in 2025
+Asia on suppliers in 2025
+Prices on suppliers in 2025 in euros
+Wages on suppliers in 2025
+""",
+    "notebook": """\
+All about suppliers
+interrupted: Analyst
+kept: half of prices
+All about prices in 2025
+  User to Analyst: suppliers
+  Analyst to User: All about suppliers
+  User to Analyst: prices
+  Analyst to Analyst: half of prices
+  User to Analyst: in 2025
+  Analyst to User: All about prices in 2025
+""",
+    "typed_answer": """\
+Late: Arco, 2 days
+Late: Bolt, 5 days
+  User: Who delivers late?
+  Analyst: {"title": "Late", "delays": [{"supplier": "Arco"}]}
+  User: This was no valid answer: delays.0.days: Field required. Give the whole answer again.
+  Analyst: {"title": "Late", "delays": [{"supplier": "Arco", "days": 2}, {"supplier": "Bolt", "days": 5}]}
+""",
+}
+
+MARKS = {"notebook": pytest.mark.slow}
+
+
+def start(*command: str) -> subprocess.Popen[str]:
+    """A program of Python's that treats warnings as errors."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", *command],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextmanager
+def serving(command: Callable[[int], list[str]]) -> Iterator[int]:
+    """A service on a free port, which is given; it has written no traceback when it is ended."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    with start(*command(port)) as service:
+        try:
+            wait_for_port(port, service)
+            yield port
+        finally:
+            service.terminate()
+            _, said = service.communicate(timeout=LIMIT)
+    assert "Traceback" not in said, said
+
+
+def wait_for_port(port: int, service: subprocess.Popen[str]) -> None:
+    """Until somebody listens there. Fails if the service ends before."""
+    give_up = time.monotonic() + LIMIT
+    while service.poll() is None and time.monotonic() < give_up:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError(f"nobody listens: {service.poll()}")
+
+
+def code_lines(path: Path) -> int:
+    """The lines of an example that are neither blank nor its docstring."""
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.parse(text).body[0].end_lineno or 0
+    return sum(bool(line.strip()) for line in text.splitlines()[docstring:])
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in PRINTED])
+def test_an_example_prints_what_it_says(name: str) -> None:
+    with start(str(FOLDER / f"{name}.py")) as program:
+        printed, said = program.communicate(timeout=LIMIT)
+    assert (program.returncode, said) == (0, "")
+    assert printed == PRINTED[name]
+
+
+def test_the_tcp_service_answers_once_what_was_said_in_the_middle() -> None:
+    with (
+        serving(lambda port: [str(FOLDER / "trio_tcp_service.py"), str(port)]) as port,
+        socket.create_connection(("127.0.0.1", port), LIMIT) as client,
+        client.makefile(encoding="utf-8") as answers,
+    ):
+        client.sendall(b"suppliers\n")
+        time.sleep(0.02)
+        client.sendall(b"in 2025\n")
+        assert answers.readline() == "suppliers in 2025\n"
+
+
+def events_of(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """The server-sent events of a response: their names and data."""
+    name = ""
+    for line in lines:
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, value
+
+
+@pytest.mark.slow
+@NEEDS_SERVERS
+def test_the_web_service_streams_what_happens_and_takes_words_in_the_middle() -> None:
+    def uvicorn(port: int) -> list[str]:
+        return ["-m", "uvicorn", "--app-dir", str(FOLDER), "--port", str(port), "fastapi_service:app"]
+
+    with serving(uvicorn) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=LIMIT) as client:
+        with client.stream("GET", "/answers", params={"question": "suppliers"}) as response:
+            events = events_of(response.iter_lines())
+            id = next(events)[1].strip('"')
+            names = [name for name, _ in until("DraftGrew", events)]
+            said = client.post(f"/conversations/{id}", params={"words": "in 2025"})
+            rest = list(events)
+        assert names == ["RoundBegan", "PostRecorded", "AttemptBegan", "DraftGrew"]
+        assert said.json() == "intervened"
+        assert [name for name, _ in rest].count("AttemptCut") == 1
+        assert rest[-1][0] == "RoundEnded" and '"state": "finished"' in rest[-1][1]
+        assert any('"message": "suppliers in 2025"' in data for name, data in rest if name == "PostRecorded")
+        while (late := client.post(f"/conversations/{id}", params={"words": "more"})).status_code == 200:
+            assert late.json() == "missed"
+        assert late.status_code == 404
+
+
+def until(last: str, events: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The events up to the first of that name."""
+    for name, data in events:
+        yield name, data
+        if name == last:
+            return
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_is_short_and_says_how_to_run_it(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert code_lines(path) < LINES
+    assert re.search(rf"^    (python|uvicorn) .*{path.stem}", docstring, re.MULTILINE)
+
+
+def test_every_example_is_run() -> None:
+    served: set[Any] = {"trio_tcp_service", "fastapi_service"}
+    assert {path.stem for path in FOLDER.glob("*.py")} == served | set(PRINTED)
