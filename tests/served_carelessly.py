@@ -1,0 +1,18 @@
+"""The service of tests/served_fastapi.py, but it leaves SIGTERM to uvicorn alone."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from .served_fastapi import app, host, tell
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with host:
+        yield
+    tell()
+
+
+app.router.lifespan_context = lifespan
