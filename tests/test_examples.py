@@ -58,6 +58,7 @@ Late: Bolt, 5 days
 """,
 }
 
+PART = re.compile(r"^<!-- not run: a part of (\S+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKS = {"notebook": pytest.mark.slow}
 
 
@@ -175,6 +176,14 @@ def test_an_example_is_short_and_says_how_to_run_it(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     assert code_lines(path) < LINES
     assert re.search(rf"^    (python|uvicorn) .*{path.stem}", docstring, re.MULTILINE)
+
+
+def test_the_parts_of_programs_in_the_page_on_services_stand_in_those_programs() -> None:
+    page = (ROOT / "docs" / "services.md").read_text(encoding="utf-8")
+    parts = PART.findall(page)
+    assert len(parts) == page.count("<!-- not run") == 5
+    for path, part in parts:
+        assert part in (ROOT / path).read_text(encoding="utf-8"), f"{path} is another than docs/services.md says"
 
 
 def test_every_example_is_run() -> None:
