@@ -1,6 +1,7 @@
 """Writes the handles of `callboard.runtime.hosts` from the classes that they stand for: `python -m tests.make_handles`.
 
-Each verb and reading of Conversation, Receipt and Queued is there under its name, with its parameters and docstring.
+Each verb and reading of Conversation, Receipt, Queued and Board is there under its name, with its parameters and
+docstring.
 A test holds the files to what this makes.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import re
 import subprocess
 import sys
@@ -17,27 +19,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_overloads
 
+from callboard.runtime.board import Board
 from callboard.runtime.conversation import Conversation
+from callboard.runtime.hosts.shared_board import drain_within
 from callboard.runtime.queued import Queued
 from callboard.runtime.receipt import Receipt
 from tests.test_imports import ROOT
 
-LEFT_OUT = {"from_thread", "serve_with", "refuse_inside", "begin_draining", "stream"}
-"""What a host on another loop has no use for, its verbs cross threads anyway and the parts are joined in trio; and the
-stream of a reply, which is trio's alone."""
+LEFT_OUT = {
+    "from_thread": "every verb of a handle crosses threads",
+    "serve_with": "joins the parts of a conversation when trio opens it",
+    "refuse_inside": "no code of a host runs in a role's turn",
+    "begin_draining": "what `drain` does with each conversation; alone, it would leave one that refuses for ever",
+}
+"""What a host on another loop has no use for, and why."""
 
 READ_IN_PLACE = {
     "Conversation": {"id", "paused"},
     "Receipt": {"id", "author", "action", "reached", "interrupted", "recalled", "told", "spared"},
     "Queued": {"id", "message", "position", "state"},
+    "Board": set(),
 }
 """Readings that stay properties: each is one step of the interpreter, or true of some moment within it."""
 
 STOPS = {"send"}
 """What Ctrl-C ends by stopping the round."""
 
-HANDLES = {"Conversation": Conversation, "Receipt": Receipt, "Queued": Queued}
-FILES = {"conversation": ("Conversation",), "receipt": ("Receipt", "Queued")}
+INSTEAD = {"drain": drain_within}
+"""What is called in place of a verb: trio's clock is not the caller's."""
+
+HANDLES = {"Conversation": Conversation, "Receipt": Receipt, "Queued": Queued, "Board": Board}
+FILES = {"conversation": ("Conversation",), "receipt": ("Receipt", "Queued"), "board": ("Board",)}
+MODULES = {
+    "math": "",
+    **dict.fromkeys(("AsyncIterator", "Awaitable", "Iterator"), "collections.abc"),
+    **dict.fromkeys(("asynccontextmanager", "contextmanager"), "contextlib"),
+    "partial": "functools",
+    **dict.fromkeys(("Any", "overload"), "typing"),
+    "{}Bridge": ".{}_bridge",
+    "{}Conversation": ".{}_conversation",
+    "{}Held": ".{}_held",
+    **dict.fromkeys(("{}Queued", "{}Receipt"), ".{}_receipt"),
+    "{}StreamedReply": ".{}_streamed_reply",
+    "{}Subscription": ".{}_subscription",
+    "Handle": ".handle",
+    "made_there": ".held",
+    **dict.fromkeys(("drain_within", "started"), ".shared_board"),
+}
+"""Where the names of a file come from, with {} for the host."""
+BLOCK = re.compile(r"(?:AsyncIterator|AbstractAsyncContextManager)\[(\w+)\]")
+"""What a member gives that is entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +100,15 @@ def members(cls: type) -> Iterator[Member]:
             if isinstance(member, property):
                 yield Member(name, member.fget, True)
             elif inspect.isfunction(member):
-                yield Member(name, member, False)
+                yield Member(name, INSTEAD.get(name, member), False)
 
 
 def method(style: str, owner: str, member: Member) -> str:
     """The source of one member of a handle."""
     is_async = inspect.iscoroutinefunction(member.function)
     call = "run" if is_async else "call"
+    if block := BLOCK.fullmatch(member.returns):
+        return opening(style, member, block[1])
     if member.is_property:
         head, body = reading(style, owner, member)
     elif member.returns.startswith("Subscription"):
@@ -86,8 +119,25 @@ def method(style: str, owner: str, member: Member) -> str:
         stop = style == "Blocking" and member.name in STOPS
         begin = "self._bridge.stopping(self._handled)" if stop else "self._bridge"
         head = f"{'async ' if wait else ''}def {member.name}{parameters(member, handle_type(style, member.returns))}:"
-        body = given(style, member.returns, f"{wait}{begin}.{call}({target(member)})")
+        asked = f"{begin}.{call}({target(member)})"
+        if is_async and member.returns == "Conversation":
+            asked = f"{style}Held(self._bridge, started(self._handled, id)).hand_over()"
+        body = given(style, member.returns, wait + asked)
     return f"{overloads(style, member)}{head}\n{documentation(member.function)}\n    {body}\n"
+
+
+def opening(style: str, member: Member, gives: str) -> str:
+    """The source of a member that opens a block; a conversation that is held in one ends with the host's first."""
+    wait, manager = ("async ", "asynccontextmanager") if style == "Asyncio" else ("", "contextmanager")
+    head = f"@{manager}\n{wait}def {member.name}"
+    returns = f"{'AsyncIterator' if wait else 'Iterator'}[{style}{gives}]"
+    keeps = ", keeps=True" if gives == "Conversation" else ""
+    return (
+        f"{head}{parameters(member, returns)}:\n{documentation(member.function)}\n"
+        f"    manager = made_there(partial({target(member)}))\n"
+        f"    {wait}with {style}Held(self._bridge, manager{keeps}) as one:\n"
+        f"        yield {style}{gives}(self._bridge, one)\n"
+    )
 
 
 def overloads(style: str, member: Member) -> str:
@@ -106,6 +156,12 @@ def documentation(documented: object) -> str:
     return textwrap.indent(f'"""{text}\n"""' if "\n" in text else f'"""{text}"""', "    ")
 
 
+def reworded(style: str, text: str) -> str:
+    """The docstring of a class, with the call that gives a handle."""
+    block = "async with" if style == "Asyncio" else "with"
+    return text.replace("async with Board(", f"{block} host.open_board(")
+
+
 def reading(style: str, owner: str, member: Member) -> tuple[str, str]:
     """The head and the body of a property."""
     direct = f"self._handled.{member.name}"
@@ -119,20 +175,22 @@ def reading(style: str, owner: str, member: Member) -> tuple[str, str]:
 
 def parameters(member: Member, returns: str) -> str:
     """The parameters as they are written, with another result."""
-    text = []
+    text = ["self"]
     star = False
-    for one in member.signature.parameters.values():
+    for one in list(member.signature.parameters.values())[1:]:
         if one.kind is one.KEYWORD_ONLY and not star:
             star = True
             text.append("*")
         note = f": {one.annotation}" if one.annotation is not one.empty else ""
-        text.append(f"{one.name}{note}" + (f" = {one.default!r}" if one.default is not one.empty else ""))
+        default = "math.inf" if one.default == math.inf else repr(one.default)
+        text.append(f"{one.name}{note}" + (f" = {default}" if one.default is not one.empty else ""))
     return f"({', '.join(text)}) -> {returns}".replace("'", '"')
 
 
 def target(member: Member) -> str:
     """The member of the trio class, and the arguments for it."""
-    parts = [f"self._handled.{member.name}"]
+    instead = INSTEAD.get(member.name)
+    parts = [f"self._handled.{member.name}" if instead is None else f"{instead.__name__}, self._handled"]
     for one in list(member.signature.parameters.values())[1:]:
         parts.append(f"{one.name}={one.name}" if one.kind is one.KEYWORD_ONLY else one.name)
     return ", ".join(parts)
@@ -140,16 +198,18 @@ def target(member: Member) -> str:
 
 def handle_type(style: str, returns: str) -> str:
     """What a handle gives where the trio class gives this."""
-    return re.sub(r"\b(Receipt|Queued|Subscription)\b", rf"{style}\1", returns)
+    return re.sub(r"\b(Receipt|Queued|Subscription|Conversation)\b", rf"{style}\1", returns)
 
 
 def given(style: str, returns: str, call: str) -> str:
     """The statement that returns what the call gives, as a handle where it is one."""
-    match re.fullmatch(r"(tuple\[)?(Receipt|Queued)(, \.\.\.\])?", returns):
+    match re.fullmatch(r"(tuple\[)?(Receipt|Queued|Conversation)(?:, \.\.\.\]| \| (None))?", returns):
         case None:
             return call if returns == "None" else f"return {call}"
         case found if found[1]:
             return f"return tuple({style}{found[2]}(self._bridge, one) for one in {call})"
+        case found if found[3]:
+            return f"one = {call}\n    return None if one is None else {style}{found[2]}(self._bridge, one)"
         case found:
             return f"return {style}{found[2]}(self._bridge, {call})"
 
@@ -158,21 +218,12 @@ def imports(text: str, classes: tuple[str, ...], style: str) -> str:
     """The imports that a file's names need."""
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     lines = set()
-    if "Awaitable" in used:
-        lines.add("from collections.abc import Awaitable")
-    if "partial" in used:
-        lines.add("from functools import partial")
-    if typed := sorted({"Any", "overload"} & used):
-        lines.add(f"from typing import {', '.join(typed)}")
-    lines.add(f"from .{style.lower()}_bridge import {style}Bridge")
-    lines.add("from .handle import Handle")
-    for name in ("Receipt", "Queued"):
-        if f"{style}{name}" in used and name not in classes:
-            lines.add(f"from .{style.lower()}_receipt import {style}{name}")
-    if f"{style}Subscription" in used:
-        lines.add(f"from .{style.lower()}_subscription import {style}Subscription")
+    here = {name: module.format(style.lower()) for name, module in MODULES.items()}
+    for name, module in here.items():
+        if (written := name.format(style)) in used and f"class {written}(" not in text:
+            lines.add(f"import {written}" if not module else f"from {module} import {written}")
     for name, module in origins(classes).items():
-        if name in used:
+        if name in used and name not in here:
             lines.add(f"from ..{module} import {name}")
     return "\n".join(sorted(lines)) + "\n"
 
@@ -196,12 +247,14 @@ def origins(classes: tuple[str, ...]) -> dict[str, str]:
 def handle(style: str, name: str) -> str:
     """The source of one class."""
     cls = HANDLES[name]
-    head = f"class {style}{name}(Handle[{name}]):\n{documentation(cls)}\n\n"
+    head = f"class {style}{name}(Handle[{name}]):\n{reworded(style, documentation(cls))}\n\n"
     init = (
         f"def __init__(self, bridge: {style}Bridge, handled: {name}) -> None:\n"
         "    super().__init__(handled)\n    self._bridge = bridge\n"
     )
     parts = [init, *(method(style, name, member) for member in members(cls))]
+    if hasattr(cls, "__len__"):
+        parts.append("def __len__(self) -> int:\n    return len(self._handled)\n")
     return head + textwrap.indent("\n".join(parts), "    ")
 
 

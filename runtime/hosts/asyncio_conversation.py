@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, overload
 
@@ -16,9 +17,12 @@ from ..transcript import Transcript
 from ..usage import ConversationUsage
 from ..user_message import UserMessage
 from .asyncio_bridge import AsyncioBridge
+from .asyncio_held import AsyncioHeld
 from .asyncio_receipt import AsyncioQueued, AsyncioReceipt
+from .asyncio_streamed_reply import AsyncioStreamedReply
 from .asyncio_subscription import AsyncioSubscription
 from .handle import Handle
+from .held import made_there
 
 
 class AsyncioConversation(Handle[Conversation]):
@@ -106,6 +110,20 @@ class AsyncioConversation(Handle[Conversation]):
         first was cancelled, ConversationClosed.
         """
         return await self._bridge.run(self._handled.send, message, returns=returns)
+
+    @asynccontextmanager
+    async def stream(self, message: str | UserMessage, *, buffer: int = 1000000) -> AsyncIterator[AsyncioStreamedReply]:
+        """Runs a round as `send` does; in the block its reply is read while it grows, and then is `reply.post`.
+
+        Leaving the block before the round has ended, or its cancellation, recalls the round's work, which is kept as
+        that of a stopped one, and waits until all of it has ended; no other round is touched. A reader that is
+        `buffer` characters behind loses the oldest. For a message whose id was said before, this reads the reply from
+        now on, and leaving recalls nothing. Raises ConversationClosed, and Missed for such a message if it met nobody;
+        reading raises what else `send` does.
+        """
+        manager = made_there(partial(self._handled.stream, message, buffer=buffer))
+        async with AsyncioHeld(self._bridge, manager) as one:
+            yield AsyncioStreamedReply(self._bridge, one)
 
     async def communicate(
         self, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"

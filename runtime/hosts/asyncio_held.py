@@ -66,6 +66,13 @@ class AsyncioHeld(Generic[T]):
         if cancelled:
             raise asyncio.CancelledError
 
+    async def hand_over(self) -> T:
+        """What entering gives, for good: the manager is left at once. Cancelled: left as by an error."""
+        value = await self.__aenter__()
+        self._task = None
+        self._bridge.thread.soon(self._held.leave)
+        return value
+
     def _cut_block(self, _: Future) -> None:
         if self._task is not None and self._job.error is not None:
             self._cut = True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Generic, TypeVar
 
 from ..errors import ConversationClosed
-from ..subscription import Subscription
 from .asyncio_bridge import AsyncioBridge
 from .job import SyncJob
 from .reader import Reader
@@ -20,7 +19,7 @@ T = TypeVar("T")
 class AsyncioSubscription(Generic[T]):
     """It ends with the conversation. A subscription that is dropped is forgotten; nothing needs to be closed."""
 
-    def __init__(self, bridge: AsyncioBridge, subscribe: Callable[[], Subscription[T]]) -> None:
+    def __init__(self, bridge: AsyncioBridge, subscribe: Callable[[], AsyncIterator[T]]) -> None:
         self._bridge = bridge
         self._reader: Reader[T] = Reader()
         bridge.submit(SyncJob(partial(bridge.thread.open_reader, self._reader, subscribe)))

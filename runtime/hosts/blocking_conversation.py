@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, overload
 
@@ -15,9 +17,12 @@ from ..transcript import Transcript
 from ..usage import ConversationUsage
 from ..user_message import UserMessage
 from .blocking_bridge import BlockingBridge
+from .blocking_held import BlockingHeld
 from .blocking_receipt import BlockingQueued, BlockingReceipt
+from .blocking_streamed_reply import BlockingStreamedReply
 from .blocking_subscription import BlockingSubscription
 from .handle import Handle
+from .held import made_there
 
 
 class BlockingConversation(Handle[Conversation]):
@@ -105,6 +110,20 @@ class BlockingConversation(Handle[Conversation]):
         first was cancelled, ConversationClosed.
         """
         return self._bridge.stopping(self._handled).run(self._handled.send, message, returns=returns)
+
+    @contextmanager
+    def stream(self, message: str | UserMessage, *, buffer: int = 1000000) -> Iterator[BlockingStreamedReply]:
+        """Runs a round as `send` does; in the block its reply is read while it grows, and then is `reply.post`.
+
+        Leaving the block before the round has ended, or its cancellation, recalls the round's work, which is kept as
+        that of a stopped one, and waits until all of it has ended; no other round is touched. A reader that is
+        `buffer` characters behind loses the oldest. For a message whose id was said before, this reads the reply from
+        now on, and leaving recalls nothing. Raises ConversationClosed, and Missed for such a message if it met nobody;
+        reading raises what else `send` does.
+        """
+        manager = made_there(partial(self._handled.stream, message, buffer=buffer))
+        with BlockingHeld(self._bridge, manager) as one:
+            yield BlockingStreamedReply(self._bridge, one)
 
     def communicate(
         self, message: str | UserMessage, *, broadcast_level: int = 1, delivery: Delivery = "now"

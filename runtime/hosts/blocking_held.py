@@ -47,3 +47,9 @@ class BlockingHeld(Generic[T]):
             raise_failures([one for one in (error or interruption, failure) if one is not None])
         if interruption is not None:
             raise interruption
+
+    def hand_over(self) -> T:
+        """What entering gives, for good: the manager is left at once. Interrupted: left as by an error."""
+        value = self.__enter__()
+        self._bridge.thread.soon(self._held.leave)
+        return value

@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from ..actor import Actor
+from ..board import Board
 from ..errors import ConversationClosed
 from ..opening import open_conversation
 from ..options import ConversationOptions
+from .blocking_board import BlockingBoard
 from .blocking_bridge import BlockingBridge, wait_through
 from .blocking_conversation import BlockingConversation
 from .blocking_held import BlockingHeld
@@ -68,6 +70,21 @@ class BlockingHost:
         manager = open_conversation(root, *others, options=options)
         with BlockingHeld(self._bridge, manager, keeps=True) as conversation:
             yield BlockingConversation(self._bridge, conversation)
+
+    @contextmanager
+    def open_board(
+        self, root: Actor, *others: Actor, options: ConversationOptions | None = None, limit: int | None = None
+    ) -> Iterator[BlockingBoard]:
+        """`with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
+
+        With `limit` it holds so many conversations at once, those that are still ending included, and no more:
+        BoardFull. Leaving the block closes the conversations that were started, waits for their end, and closes those
+        that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was started,
+        the board's.
+        """
+        manager = Board(root, *others, options=options, limit=limit)
+        with BlockingHeld(self._bridge, manager, keeps=True) as board:
+            yield BlockingBoard(self._bridge, board)
 
     def enter(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
         """`with host.enter(HttpChatModel(...)) as model`: an async context manager of trio's, entered there.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 from ..errors import ConversationClosed
-from ..subscription import Subscription
 from .blocking_bridge import BlockingBridge
 from .reader import Reader
 
@@ -17,7 +16,7 @@ T = TypeVar("T")
 class BlockingSubscription(Generic[T]):
     """It ends with the conversation. A subscription that is dropped is forgotten; nothing needs to be closed."""
 
-    def __init__(self, bridge: BlockingBridge, subscribe: Callable[[], Subscription[T]]) -> None:
+    def __init__(self, bridge: BlockingBridge, subscribe: Callable[[], AsyncIterator[T]]) -> None:
         self._bridge = bridge
         self._reader: Reader[T] = Reader()
         bridge.call(bridge.thread.open_reader, self._reader, subscribe)

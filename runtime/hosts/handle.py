@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from contextlib import suppress
+from typing import Generic, TypeVar
 
-
-class Identified(Protocol):
-    """What has an id that never changes."""
-
-    @property
-    def id(self) -> str:
-        """The id."""
-        ...
-
-
-T = TypeVar("T", bound=Identified)
+T = TypeVar("T")
+TRIES = 10
+"""Readings of an object that changes meanwhile; the next one begins within microseconds."""
 
 
 class Handle(Generic[T]):
-    """Two handles of one object are equal."""
+    """Two handles of one object are equal. It says of itself what that object says."""
 
     def __init__(self, handled: T) -> None:
         self._handled = handled
@@ -30,4 +23,10 @@ class Handle(Generic[T]):
         return hash(id(self._handled))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._handled.id}>"
+        said = ""
+        for _ in range(TRIES):
+            # Trio's thread may change a collection while it is read here: that is what these errors say.
+            with suppress(RuntimeError, ValueError):
+                said = repr(self._handled).removeprefix(f"<{type(self._handled).__name__}")
+                break
+        return f"<{type(self).__name__}{said or '>'}"

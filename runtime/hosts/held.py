@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Generic, TypeVar
 
 import trio
@@ -42,3 +42,10 @@ class Held(Generic[T]):
     def leave(self) -> None:
         """Lets `hold` go on, in trio's thread. Safe to repeat."""
         self._left.set()
+
+
+@asynccontextmanager
+async def made_there(make: Callable[[], AbstractAsyncContextManager[T]]) -> AsyncIterator[T]:
+    """A manager that is made where it is entered."""
+    async with make() as value:
+        yield value

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 import trio
-
-from ..subscription import Subscription
 
 T = TypeVar("T")
 
@@ -23,14 +21,14 @@ class Reader(Generic[T]):
     """The half in trio's thread. A publisher forgets a subscription where it is dropped: that must happen here."""
 
     def __init__(self) -> None:
-        self._subscription: Subscription[T] | None = None
+        self._subscription: AsyncIterator[T] | None = None
         self._error: Exception | None = None
         self.items: deque[T] = deque()
         """What was handed over and not read yet; shared with the host's thread."""
         self.ended = False
         """Whether nothing more will come."""
 
-    def open(self, subscribe: Callable[[], Subscription[T]]) -> None:
+    def open(self, subscribe: Callable[[], AsyncIterator[T]]) -> None:
         """Subscribes; what that raises, the first `fill` raises."""
         try:
             self._subscription = subscribe()

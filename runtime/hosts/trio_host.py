@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from ..actor import Actor
+from ..board import Board
 from ..errors import ConversationClosed
 from ..opening import open_conversation
 from ..options import ConversationOptions
+from .asyncio_board import AsyncioBoard
 from .asyncio_bridge import AsyncioBridge, wait_through
 from .asyncio_conversation import AsyncioConversation
 from .asyncio_held import AsyncioHeld
@@ -62,6 +64,21 @@ class TrioHost:
         manager = open_conversation(root, *others, options=options)
         async with AsyncioHeld(self._bridge, manager, keeps=True) as conversation:
             yield AsyncioConversation(self._bridge, conversation)
+
+    @asynccontextmanager
+    async def open_board(
+        self, root: Actor, *others: Actor, options: ConversationOptions | None = None, limit: int | None = None
+    ) -> AsyncIterator[AsyncioBoard]:
+        """`async with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
+
+        With `limit` it holds so many conversations at once, those that are still ending included, and no more:
+        BoardFull. Leaving the block closes the conversations that were started, waits for their end, and closes those
+        that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was started,
+        the board's.
+        """
+        manager = Board(root, *others, options=options, limit=limit)
+        async with AsyncioHeld(self._bridge, manager, keeps=True) as board:
+            yield AsyncioBoard(self._bridge, board)
 
     def enter(self, manager: AbstractAsyncContextManager[T]) -> AbstractAsyncContextManager[T]:
         """`async with host.enter(HttpChatModel(...)) as model`: an async context manager of trio's, entered there.

@@ -9,13 +9,12 @@ import atexit
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import trio
 
 from ..errors import ConversationClosed
-from ..subscription import Subscription
 from .job import Job, SyncJob
 from .reader import Reader
 
@@ -73,7 +72,7 @@ class TrioThread:
             return False
         return True
 
-    def open_reader(self, reader: Reader[T], subscribe: Callable[[], Subscription[T]]) -> None:
+    def open_reader(self, reader: Reader[T], subscribe: Callable[[], AsyncIterator[T]]) -> None:
         """Subscribes, in trio's thread; when the host is closed the reader gets what is left."""
         reader.open(subscribe)
         self._readers.add(reader)

@@ -1,0 +1,77 @@
+"""Board for tasks of an asyncio loop: written by tests/make_handles.py from the classes of that name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from ..board import Board
+from ..draining import DrainReport
+from .asyncio_bridge import AsyncioBridge
+from .asyncio_conversation import AsyncioConversation
+from .asyncio_held import AsyncioHeld
+from .handle import Handle
+from .held import made_there
+from .shared_board import drain_within, started
+
+
+class AsyncioBoard(Handle[Board]):
+    """`async with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
+
+    With `limit` it holds so many conversations at once, those that are still ending included, and no more: BoardFull.
+    Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
+    hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
+    """
+
+    def __init__(self, bridge: AsyncioBridge, handled: Board) -> None:
+        super().__init__(handled)
+        self._bridge = bridge
+
+    @asynccontextmanager
+    async def open_conversation(self, id: str | None = None) -> AsyncIterator[AsyncioConversation]:
+        """A conversation that lives in the caller's block.
+
+        Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and DuplicateName for an id in
+        use.
+        """
+        manager = made_there(partial(self._handled.open_conversation, id))
+        async with AsyncioHeld(self._bridge, manager, keeps=True) as one:
+            yield AsyncioConversation(self._bridge, one)
+
+    async def start_conversation(self, id: str | None = None) -> AsyncioConversation:
+        """A conversation that lives in the board's block until `close(id)`.
+
+        Cancelled: none was started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName
+        for an id in use.
+        """
+        return AsyncioConversation(
+            self._bridge, await AsyncioHeld(self._bridge, started(self._handled, id)).hand_over()
+        )
+
+    async def find(self, id: str) -> AsyncioConversation | None:
+        """The conversation with that id; None if there is none, or it has ended."""
+        one = await self._bridge.call(self._handled.find, id)
+        return None if one is None else AsyncioConversation(self._bridge, one)
+
+    async def close(self, id: str) -> None:
+        """Ends a conversation that was started, and waits until nothing of it is alive. Safe to repeat.
+
+        One that a caller holds is closed and lives until that block is left. Cancelled: it ends all the same.
+        """
+        await self._bridge.run(self._handled.close, id)
+
+    async def drain(self, seconds: float = math.inf) -> DrainReport:
+        """Lets what runs finish, for a deploy, and stops after so many `seconds` what still does.
+
+        From this call on, for good, the board takes no conversation, which raises BoardClosed, and no round: `send`,
+        `communicate` and `enqueue` raise ConversationClosed, and so do sends in line. A round that runs can be spoken
+        to. The conversations can be read until the board is left. Returns when nothing runs any more. May be called
+        again, also meanwhile, and gives the same report; the earliest deadline counts. Cancelled: the board goes on
+        refusing, and what runs goes on. Raises BoardClosed if the board was left, InsideTurn in a turn of its roles.
+        """
+        return await self._bridge.run(drain_within, self._handled, seconds)
+
+    def __len__(self) -> int:
+        return len(self._handled)
