@@ -22,11 +22,13 @@ from callboard.runtime.hosts import AsyncioBoard, AsyncioConversation, BlockingB
 from callboard.runtime.post import Post
 
 MANY = 1500
-AT_ONCE = 100
+AT_ONCE = 40
 RUNNING = 50
 """Conversations that are at work when the host is closed."""
 CLIENTS = 30
 """Who come to a board again and again."""
+PATIENCE = 2
+"""Seconds for a conversation that may wait for ever; of the others even a busy machine has most done by then."""
 LIMIT = 60
 
 
@@ -116,7 +118,7 @@ async def tortured(host: TrioHost, seed: int) -> str:
     for _ in range(luck.choice([0, 0, 1, 2])):
         await asyncio.wait([task], timeout=luck.random() * luck.choice([0.02, 0.2, 1]))
         task.cancel()
-    done, _ = await asyncio.wait([task], timeout=1)
+    done, _ = await asyncio.wait([task], timeout=PATIENCE)
     while not done:
         task.cancel()
         done, _ = await asyncio.wait([task], timeout=10)
