@@ -12,9 +12,10 @@ from types import TracebackType
 import trio
 
 from .actor import Actor
+from .admission import Admission, Place
 from .conversation import Conversation
 from .draining import Draining, DrainReport
-from .errors import BoardClosed, BoardFull, DuplicateName
+from .errors import BoardClosed, DuplicateName
 from .ids import current_ids
 from .nursery import open_nursery
 from .opening import open_conversation
@@ -25,18 +26,22 @@ class Board:
     """`async with Board(root, *others) as board`: every conversation gets the same actors and options.
 
     With `limit` it holds so many conversations at once, those that are still ending included, and no more: BoardFull.
+    `tenant_limit` is the same for each tenant. Those with the patience to wait for room are let in tenant by tenant.
     Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
     hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
     """
 
     def __init__(
-        self, root: Actor, *others: Actor, options: ConversationOptions | None = None, limit: int | None = None
+        self,
+        root: Actor,
+        *others: Actor,
+        options: ConversationOptions | None = None,
+        limit: int | None = None,
+        tenant_limit: int | None = None,
     ) -> None:
-        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-            raise ValueError(f"limit is a whole number from 1 on, not {limit!r}")
         self._actors = (root, *others)
         self._options = options or ConversationOptions()
-        self._limit = limit
+        self._admission = Admission(limit, tenant_limit)
         self._draining: Draining | None = None
         self._conversations: dict[str, Conversation | None] = {}
         """By id; None for one that is being opened."""
@@ -61,26 +66,32 @@ class Board:
         for conversation in self._conversations.values():
             if conversation is not None:
                 conversation.begin_closing()
+        self._admission.close()
         nursery.cancel_scope.cancel(reason="the board is closed")
         return await self._manager.__aexit__(kind, error, traceback)
 
-    def open_conversation(self, id: str | None = None) -> AbstractAsyncContextManager[Conversation]:
+    def open_conversation(
+        self, id: str | None = None, *, tenant: str = "", patience: float = 0.0
+    ) -> AbstractAsyncContextManager[Conversation]:
         """A conversation that lives in the caller's block.
 
-        Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and DuplicateName for an id in
-        use.
+        On a full board entering it waits `patience` seconds for room; cancelled meanwhile, it takes up none. All who
+        name no tenant are one. Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and
+        DuplicateName for an id in use.
         """
-        return self._open(self._options_for(id))
+        return self._open(self._options_for(id), tenant, _checked(patience))
 
-    async def start_conversation(self, id: str | None = None) -> Conversation:
+    async def start_conversation(
+        self, id: str | None = None, *, tenant: str = "", patience: float = 0.0
+    ) -> Conversation:
         """A conversation that lives in the board's block until `close(id)`.
 
-        Cancelled: none was started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName
-        for an id in use.
+        On a full board this waits `patience` seconds for room. All who name no tenant are one. Cancelled: none was
+        started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName for an id in use.
         """
-        options = self._options_for(id)
+        keep = partial(self._keep, self._options_for(id), tenant, _checked(patience))
         assert self._nursery is not None, "an open board has a nursery"
-        conversation: Conversation = await self._nursery.start(partial(self._keep, options))
+        conversation: Conversation = await self._nursery.start(keep)
         return conversation
 
     def find(self, id: str) -> Conversation | None:
@@ -115,6 +126,7 @@ class Board:
             raise BoardClosed
         if self._draining is None:
             self._draining = Draining([one for one in self._conversations.values() if one is not None])
+            self._admission.close()
         return await self._draining.wait(deadline)
 
     def __len__(self) -> int:
@@ -122,7 +134,8 @@ class Board:
 
     def __repr__(self) -> str:
         state = "closed" if self._nursery is None else "open" if self._draining is None else "drained"
-        return f"<Board of {self._actors[0].name}, {state}, {len(self._conversations)} conversations>"
+        waiting = f", {self._admission.waiting} waiting" if self._admission.waiting else ""
+        return f"<Board of {self._actors[0].name}, {state}, {len(self._conversations)} conversations{waiting}>"
 
     def _options_for(self, id: str | None) -> ConversationOptions:
         self._check_open()
@@ -136,29 +149,64 @@ class Board:
             raise BoardClosed("the board is drained: it takes no more conversations")
 
     @asynccontextmanager
-    async def _open(self, options: ConversationOptions) -> AsyncIterator[Conversation]:
+    async def _open(self, options: ConversationOptions, tenant: str, patience: float) -> AsyncIterator[Conversation]:
         id = options.id
         assert id is not None, "the board gives every conversation an id"
         self._check_open()
+        self._check_unused(id)
+        async with self._place(tenant, patience):
+            self._check_unused(id)  # another may have taken it while this one waited
+            self._conversations[id] = None
+            try:
+                async with open_conversation(*self._actors, options=options) as conversation:
+                    self._conversations[id] = conversation
+                    yield conversation
+            finally:
+                del self._conversations[id]
+
+    @asynccontextmanager
+    async def _place(self, tenant: str, patience: float) -> AsyncIterator[None]:
+        """However it is left, the place, or the turn in line, is the next one's."""
+        if not patience:
+            self._check_room(tenant)
+        place = self._admission.request(tenant)
+        try:
+            if place.state == "waiting":
+                await self._wait(place, patience)
+            yield
+        finally:
+            self._admission.give_up(place)
+
+    async def _wait(self, place: Place, patience: float) -> None:
+        settled = trio.Event()
+        place.on_settled = settled.set
+        with trio.move_on_after(patience):
+            await settled.wait()
+        self._check_open()
+        if place.state != "held":
+            self._check_room(place.tenant)
+
+    def _check_unused(self, id: str) -> None:
         if id in self._conversations:
             raise DuplicateName(id, "an open conversation", "a new one")
-        if self._limit is not None and len(self._conversations) >= self._limit:
-            raise BoardFull(self._limit)
-        self._conversations[id] = None
-        try:
-            async with open_conversation(*self._actors, options=options) as conversation:
-                self._conversations[id] = conversation
-                yield conversation
-        finally:
-            del self._conversations[id]
+
+    def _check_room(self, tenant: str) -> None:
+        full = self._admission.obstacle(tenant)
+        if full is not None:
+            raise full
 
     async def _keep(
-        self, options: ConversationOptions, *, task_status: trio.TaskStatus[Conversation] = trio.TASK_STATUS_IGNORED
+        self,
+        options: ConversationOptions,
+        tenant: str,
+        patience: float,
+        *,
+        task_status: trio.TaskStatus[Conversation] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         started = _Started()
         try:
             with started.scope:
-                async with self._open(options) as conversation:
+                async with self._open(options, tenant, patience) as conversation:
                     self._started[conversation.id] = started
                     task_status.started(conversation)
                     await trio.sleep_forever()
@@ -174,3 +222,9 @@ class _Started:
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
+
+
+def _checked(patience: float) -> float:
+    if not patience >= 0:
+        raise ValueError(f"patience is a number of seconds from 0 on, not {patience!r}")
+    return patience

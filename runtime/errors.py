@@ -236,11 +236,13 @@ class BoardClosed(CallboardError):
 
 
 class BoardFull(CallboardError):
-    """Nobody's fault, or that of a limit too low: the board holds `limit` conversations; try again, or end one."""
+    """Nobody's fault, or that of a limit too low: the board, or `tenant` on it, holds `limit` conversations; wait."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    def __init__(self, limit: int, tenant: str | None = None) -> None:
+        super().__init__(limit, tenant)
         self.limit = limit
+        self.tenant = tenant
 
     def __str__(self) -> str:
-        return f"the board is full: it holds {self.limit} conversations; to hold more, set Board(..., limit=...)"
+        who, which = ("it", "limit") if self.tenant is None else (f"tenant {self.tenant!r}", "tenant_limit")
+        return f"the board is full: {who} holds {self.limit} conversations; to hold more, set Board(..., {which}=...)"
