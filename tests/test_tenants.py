@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock, assert_no_checkpoints, wait_all_tasks_blocked
 
 from callboard.runtime.board import Board
 from callboard.runtime.context import TurnContext
@@ -73,6 +73,13 @@ async def test_who_has_no_patience_never_passes_one_who_waits(autojump_clock: Mo
                 await board.start_conversation()
             await trio.lowlevel.checkpoint()
         assert order == ["waits"]
+
+
+async def test_who_has_no_patience_is_refused_in_the_same_step() -> None:
+    async with Board(Role("root", answers), limit=1) as board, board.open_conversation():
+        with assert_no_checkpoints(), refused(BoardFull):
+            async with board.open_conversation():
+                pass
 
 
 async def test_patience_runs_out(autojump_clock: MockClock) -> None:
