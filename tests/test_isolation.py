@@ -1,0 +1,173 @@
+"""Conversations never see each other, whatever the channel and the host; a leak in any channel is found."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trio
+
+from callboard.actors import CodeInterpreter
+from callboard.runtime.actor import Actor
+from callboard.runtime.board import Board
+from callboard.runtime.chat_model import ChatRequest
+from callboard.runtime.context import TurnContext
+from callboard.runtime.post import Post
+from callboard.runtime.scripted_model import ScriptedModel
+from callboard.runtime.tool import Tool
+
+from . import in_worker
+from .marks import CHANNELS, LIMIT, MARK, ON_BOARDS, Meeting, Stage, on_boards, over_blocking_host, over_trio_host
+from .planted_leaks import LEAKS, PROCESS_LEAKS
+from .test_code_interpreter import code
+
+
+@pytest.mark.parametrize(("conversations", "on"), [(2, 1), (12, 1), (2, 2), (7, 2)])
+def test_conversations_on_boards_never_see_each_other(conversations: int, on: int) -> None:
+    stage = Stage(conversations)
+    on_boards(stage, on)
+    assert stage.crossings(ON_BOARDS) == set()
+
+
+@pytest.mark.parametrize("conversations", [2, 7])
+@pytest.mark.parametrize("over", [over_trio_host, over_blocking_host])
+def test_conversations_over_hosts_never_see_each_other(over: Callable[[Stage], None], conversations: int) -> None:
+    stage = Stage(conversations)
+    over(stage)
+    assert stage.crossings(CHANNELS) == set()
+
+
+@pytest.mark.parametrize("channel", sorted(ON_BOARDS | {"ids"}))
+def test_a_leak_in_any_channel_is_found(channel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    LEAKS[channel](monkeypatch)
+    stage = Stage(2)
+    on_boards(stage)
+    assert channel in stage.crossings(ON_BOARDS)
+
+
+# What is left behind in processes, folders and modules.
+
+LEAVE = """
+import os, pathlib, sys, tempfile
+mark = "{mark}"
+for folder in (os.getcwd(), os.environ["HOME"], tempfile.gettempdir()):
+    pathlib.Path(folder, "left.txt").write_text(mark)
+pathlib.Path("left_module.py").write_text(f"kept = [{{mark!r}}]")
+import left_module
+sys.modules["module_" + mark] = left_module
+os.environ["LEFT_BEHIND"] = mark
+os.chdir(tempfile.mkdtemp(suffix=mark))
+sys.path.append(os.getcwd())
+print("left", mark)
+"""
+LOOK = """
+import os, pathlib, site, sys, tempfile
+import left_module
+print("module:", left_module.kept)
+print("variables:", *os.environ.values(), "modules:", *sys.modules, "path:", *sys.path)
+for folder in {{os.getcwd(), os.environ["HOME"], tempfile.gettempdir(), site.getusersitepackages()}}:
+    for path in pathlib.Path(folder).rglob("*"):
+        print(path, path.read_bytes() if path.is_file() else "")
+print("folder:", os.getcwd())
+"""
+
+
+class Pupil(Actor):
+    """Lets the interpreter run code, all conversations at once, and calls a tool that runs in a worker process."""
+
+    name = "Pupil"
+
+    def __init__(self, meeting: Meeting, interpreter: CodeInterpreter, folder: Path) -> None:
+        self.subordinates = (interpreter,)
+        self.meeting = meeting
+        self.folder = str(folder)
+        self.tool = Tool(in_worker.look_and_leave, in_process=True)
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        """What was seen, a line a channel."""
+        await context.ask("CodeInterpreter", f"leave {post.message}")
+        arguments = {"mark": post.message, "folder": self.folder}
+        workers = [await context.call(self.tool, arguments)]
+        await self.meeting.meet()
+        looked = await context.ask("CodeInterpreter", f"look {post.message}")
+        workers.append(await context.call(self.tool, arguments))
+        return post.reply(json.dumps({"code": looked.message, "workers": " ".join(workers)}))
+
+
+def codes(request: ChatRequest) -> str:
+    """The code that leaves something behind, then the code that looks."""
+    said = request.messages[-1].content
+    program = LEAVE if "leave" in said else LOOK
+    return code(program.format(mark=MARK.findall(said)[-1]))
+
+
+@dataclass
+class Left:
+    """What conversations with processes saw of each other."""
+
+    seen: dict[str, dict[str, str]]
+    interpreter: CodeInterpreter
+    before: str
+    host: tuple[str, dict[str, str], set[str]]
+
+    def crossings(self) -> set[str]:
+        """The channels by which something was seen that should not be."""
+        found = set()
+        for mark, seen in self.seen.items():
+            if {*MARK.findall(seen["code"])} != {mark}:
+                found.add("code")
+            if MARK.search(seen["workers"]):
+                found.add("workers")
+        folders = [line for seen in self.seen.values() for line in seen["code"].splitlines() if line[:7] == "folder:"]
+        if len(set(folders)) != len(self.seen):
+            found.add("folders")
+        if (os.getcwd(), dict(os.environ)) != self.host[:2] or MARK.search(" ".join(set(sys.modules) - self.host[2])):
+            found.add("host")
+        return found | ({"attributes"} if state_of(self.interpreter) != self.before else set())
+
+
+def with_processes(count: int, path: Path, *, stays: bool = False) -> Left:
+    """So many conversations on a board, with one interpreter and one model."""
+    model = ScriptedModel({"CodeInterpreter": [codes] * 2 * count})
+    interpreter = CodeInterpreter(model, folder=path if stays else None, most_attempts=1)
+    left = Left({}, interpreter, state_of(interpreter), host_state())
+
+    async def host(board: Board, mark: str) -> None:
+        async with board.open_conversation() as conversation:
+            left.seen[mark] = json.loads((await conversation.send(mark)).message)
+
+    async def main() -> None:
+        with trio.fail_after(LIMIT):
+            async with Board(Pupil(Meeting(count), interpreter, path)) as board, trio.open_nursery() as nursery:
+                for number in range(count):
+                    nursery.start_soon(host, board, f"mark{number}x")
+
+    trio.run(main)
+    return left
+
+
+def state_of(actor: Actor) -> str:
+    """What it keeps, but for how far its script has been played."""
+    return re.sub("steps left.*?>", "", repr(vars(actor)))
+
+
+def host_state() -> tuple[str, dict[str, str], set[str]]:
+    """The folder, the variables and the modules of this process."""
+    return os.getcwd(), dict(os.environ), set(sys.modules)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stays", [False, True], ids=["temporary", "in a folder that stays"])
+def test_what_code_and_workers_leave_behind_no_other_finds(stays: bool, tmp_path: Path) -> None:
+    assert with_processes(3, tmp_path, stays=stays).crossings() == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channel", PROCESS_LEAKS)
+def test_a_leak_of_what_is_left_behind_is_found(channel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    PROCESS_LEAKS[channel](monkeypatch, tmp_path)
+    assert channel.split()[0] in with_processes(2, tmp_path).crossings()
