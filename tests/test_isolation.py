@@ -1,12 +1,14 @@
 """Conversations never see each other, whatever the channel and the host; a leak in any channel is found."""
 
+import gc
 import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ from callboard.runtime.actor import Actor
 from callboard.runtime.board import Board
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import TurnContext
+from callboard.runtime.conversation import Conversation
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import ScriptedModel
 from callboard.runtime.tool import Tool
@@ -171,3 +174,39 @@ def test_what_code_and_workers_leave_behind_no_other_finds(stays: bool, tmp_path
 def test_a_leak_of_what_is_left_behind_is_found(channel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PROCESS_LEAKS[channel](monkeypatch, tmp_path)
     assert channel.split()[0] in with_processes(2, tmp_path).crossings()
+
+
+# What is over leaves nothing behind in this process: what can be reached from the library's own modules is searched.
+
+
+def reachable() -> Iterator[object]:
+    """All that modules of callboard hold, classes and closures too, up to what other libraries hold."""
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "callboard"]
+    others = {id(vars(module)) for name, module in list(sys.modules.items()) if module not in modules and module}
+    look: list[object] = [vars(module) for module in modules]
+    known = {id(one) for one in look} | others
+    while look:
+        one = look.pop()
+        yield one
+        for below in gc.get_referents(one):
+            if id(below) not in known and not isinstance(below, ModuleType):
+                known.add(id(below))
+                look.append(below)
+
+
+def held_by_modules() -> set[str]:
+    """The marks in what can be reached, and the conversations."""
+    found = {mark for one in reachable() if isinstance(one, str) for mark in MARK.findall(one)}
+    return found | {type(one).__name__ for one in reachable() if isinstance(one, Conversation)}
+
+
+@pytest.mark.slow
+def test_what_is_over_is_held_by_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_boards(Stage(3), 2)
+    over_trio_host(Stage(3))
+    over_blocking_host(Stage(3))
+    assert held_by_modules() == set()
+    opened: list[Conversation | None] = []
+    monkeypatch.setattr(Board, "find", lambda board, id: opened.append(board._conversations[id]))
+    on_boards(Stage(1))
+    assert held_by_modules() == {"Conversation", "mark0x"}
