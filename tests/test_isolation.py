@@ -24,9 +24,21 @@ from callboard.runtime.scripted_model import ScriptedModel
 from callboard.runtime.tool import Tool
 
 from . import in_worker
-from .marks import CHANNELS, LIMIT, MARK, ON_BOARDS, Meeting, Stage, on_boards, over_blocking_host, over_trio_host
+from .marks import (
+    CHANNELS,
+    LIMIT,
+    MARK,
+    ON_BOARDS,
+    Meeting,
+    Stage,
+    Thinker,
+    on_boards,
+    over_blocking_host,
+    over_trio_host,
+)
 from .planted_leaks import LEAKS, PROCESS_LEAKS
 from .test_code_interpreter import code
+from .test_http_chat_model import HEAD, Exchange, model_at, piece, stop
 
 
 @pytest.mark.parametrize(("conversations", "on"), [(2, 1), (12, 1), (2, 2), (7, 2)])
@@ -210,3 +222,17 @@ def test_what_is_over_is_held_by_no_module(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Board, "find", lambda board, id: opened.append(board._conversations[id]))
     on_boards(Stage(1))
     assert held_by_modules() == {"Conversation", "mark0x"}
+
+
+async def test_a_cookie_that_a_server_of_models_sets_is_not_sent_with_another_conversations_requests() -> None:
+    async def answer(exchange: Exchange) -> None:
+        mark = MARK.findall(str(exchange.body))[-1]
+        await exchange.send(HEAD.replace("\r\n\r\n", f"\r\nSet-Cookie: session={mark}; Path=/\r\n\r\n"))
+        await exchange.events(piece(mark), stop(), "[DONE]")
+        await exchange.send("0\r\n\r\n")
+
+    async with model_at(answer) as (model, server), Board(Thinker(model)) as board:
+        for mark in ("mark0x", "mark1x"):
+            async with board.open_conversation() as conversation:
+                assert (await conversation.send(mark)).message == mark
+        assert ["cookie" in request.head.lower() for request in server.requests] == [False, False]

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
@@ -37,7 +38,8 @@ class HttpOptions(TypedDict, total=False):
     headers: Mapping[str, str]
     """Headers to send besides its own."""
     client: httpx.AsyncClient
-    """A client to use and leave open, in place of one of its own. It must not limit its connections."""
+    """A client to use and leave open, in place of one of its own. It must not limit its connections; if it keeps
+    cookies, all conversations send them."""
     temperature: float
     top_p: float
     seed: int
@@ -109,7 +111,7 @@ class HttpChatModel:
             raise RuntimeError("this model has been entered already")
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=int(self._limiter.total_tokens))
         await trio.lowlevel.checkpoint()
-        self._client = self._given_client or httpx.AsyncClient(limits=limits)
+        self._client = self._given_client or httpx.AsyncClient(limits=limits, cookies=_no_cookies())
         return self
 
     async def __aexit__(
@@ -188,6 +190,11 @@ def _part(part: Part) -> dict[str, Any]:
     if isinstance(part, ImagePart):
         return {"type": "image_url", "image_url": {"url": part.url}}
     return {"type": "file", "file": {"filename": part.name, "file_data": part.url}}
+
+
+def _no_cookies() -> CookieJar:
+    """A jar that keeps none: by a cookie the server would take all conversations for one client's session."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=()))
 
 
 def _endpoint(base_url: str) -> httpx.URL:
