@@ -23,10 +23,12 @@ from callboard.runtime import inspection, opening, receive_loop
 from callboard.runtime.attempt_view import AttemptView
 from callboard.runtime.background import Background
 from callboard.runtime.board import Board
+from callboard.runtime.conversation_life import ConversationLife
 from callboard.runtime.dead_letters import DeadLetters
 from callboard.runtime.directory import ConversationStatistics, Directory
 from callboard.runtime.draft import Draft, Unfinished
 from callboard.runtime.facilities import Facilities
+from callboard.runtime.hosts import job
 from callboard.runtime.ids import Ids
 from callboard.runtime.inspection import Hook
 from callboard.runtime.limits import Budget
@@ -34,6 +36,7 @@ from callboard.runtime.memory import Memory
 from callboard.runtime.post import Post
 from callboard.runtime.receipt import Words
 from callboard.runtime.request import Request
+from callboard.runtime.routes import Routes
 from callboard.runtime.spoken import Spoken
 from callboard.runtime.subscription import Publisher
 from callboard.runtime.transcript import Transcript
@@ -179,6 +182,17 @@ def one_context_for_hooks(patch: Patch) -> None:
     patch.setattr(opening, "inspection", inspected)
 
 
+def one_context_for_hosts(patch: Patch) -> None:
+    """What hosts call in trio's thread runs with the context variables of the first call."""
+    first: list[Context] = []
+
+    def copy_first() -> Context:
+        first.append(copy_context())
+        return first[0].copy()
+
+    patch.setattr(job, "copy_context", copy_first)
+
+
 def one_state_for_lifetimes(patch: Patch) -> None:
     """What `live` gives is one list."""
     state: list[str] = []
@@ -287,6 +301,14 @@ LEAKS: dict[str, Plant] = {
     "ids": a_source_of_ids_for_each,
 }
 """By the channel in which it must show."""
+
+DEED_LEAKS: dict[str, Plant] = {
+    "pause": shares(Routes, "gate"),
+    "stop": shares(ConversationLife, "_line"),
+    "overdraw": shares(Budget, "_left"),
+    "nudge": shares(ConversationLife, "_spoken"),
+}
+"""By what a host does to its conversation and another feels."""
 
 
 def one_folder(patch: Patch, path: Path) -> None:

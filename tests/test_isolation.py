@@ -5,13 +5,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import trio
+from _pytest.mark import ParameterSet
 
 from callboard.actors import CodeInterpreter
 from callboard.runtime.actor import Actor
@@ -19,8 +21,13 @@ from callboard.runtime.board import Board
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
+from callboard.runtime.errors import CallboardError, RoleFailed
+from callboard.runtime.limits import Limits
+from callboard.runtime.nursery import open_nursery
+from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import ScriptedModel
+from callboard.runtime.seeded_run import run_seeded
 from callboard.runtime.tool import Tool
 
 from . import in_worker
@@ -36,19 +43,25 @@ from .marks import (
     over_blocking_host,
     over_trio_host,
 )
-from .planted_leaks import LEAKS, PROCESS_LEAKS
+from .planted_leaks import DEED_LEAKS, LEAKS, PROCESS_LEAKS, one_context_for_hosts
+from .roles import Does, log, posts, step
 from .test_code_interpreter import code
 from .test_http_chat_model import HEAD, Exchange, model_at, piece, stop
 
 
-@pytest.mark.parametrize(("conversations", "on"), [(2, 1), (12, 1), (2, 2), (7, 2)])
+def slow(*values: object) -> ParameterSet:
+    """A case that only the slow tests have."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("conversations", "on"), [slow(2, 1), (12, 1), (2, 2), slow(7, 2), slow(100, 3)])
 def test_conversations_on_boards_never_see_each_other(conversations: int, on: int) -> None:
     stage = Stage(conversations)
     on_boards(stage, on)
     assert stage.crossings(ON_BOARDS) == set()
 
 
-@pytest.mark.parametrize("conversations", [2, 7])
+@pytest.mark.parametrize("conversations", [2, slow(7), slow(40)])
 @pytest.mark.parametrize("over", [over_trio_host, over_blocking_host])
 def test_conversations_over_hosts_never_see_each_other(over: Callable[[Stage], None], conversations: int) -> None:
     stage = Stage(conversations)
@@ -56,12 +69,109 @@ def test_conversations_over_hosts_never_see_each_other(over: Callable[[Stage], N
     assert stage.crossings(CHANNELS) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", sorted(ON_BOARDS | {"ids"}))
 def test_a_leak_in_any_channel_is_found(channel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     LEAKS[channel](monkeypatch)
     stage = Stage(2)
     on_boards(stage)
     assert channel in stage.crossings(ON_BOARDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("over", [over_trio_host, over_blocking_host])
+def test_a_leak_between_those_who_call_over_hosts_is_found(
+    over: Callable[[Stage], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_context_for_hosts(monkeypatch)
+    stage = Stage(2)
+    over(stage)
+    assert "context variable of the host" in stage.crossings(CHANNELS)
+
+
+async def passes_on(post: Post, context: TurnContext) -> str:
+    """Lets the worker do it."""
+    return (await context.ask("worker", post.message)).message
+
+
+async def works(post: Post, context: TurnContext) -> str:
+    """Two steps of a second; or it fails, or goes over its limits."""
+    if post.message == "fail":
+        raise ValueError("as it was told")
+    if post.message == "spend":
+        context.spend(model_calls=100)
+    context.spend(model_calls=1)
+    await step(context, "one", 1)
+    context.spend(model_calls=1)
+    await step(context, "two", 1)
+    return " ".join([post.message, *(said.message for said in context.user_words)])
+
+
+async def fails(conversation: Conversation, message: str) -> None:
+    """A round that ends badly."""
+    with pytest.raises(RoleFailed):
+        await conversation.send(message)
+
+
+async def leaves(conversation: Conversation) -> None:
+    """A host that gives its round up in the middle."""
+    with trio.move_on_after(1.5):
+        await conversation.send("work")
+
+
+DEEDS: dict[str, Callable[[Conversation], object]] = {
+    "pause": Conversation.pause,
+    "stop": lambda conversation: conversation.stop("enough"),
+    "intervene": lambda conversation: conversation.intervene("words", broadcast_level=-1),
+    "intervene later": lambda conversation: conversation.intervene("words", delivery="after_step"),
+    "nudge": Conversation.nudge,
+    "enqueue": lambda conversation: [conversation.enqueue("work") for _ in range(3)],
+    "close": Conversation.begin_closing,
+    "take no more": Conversation.begin_draining,
+    "fail": lambda conversation: fails(conversation, "fail"),
+    "overdraw": lambda conversation: fails(conversation, "spend"),
+    "leave": leaves,
+}
+
+
+def recorded_beside(deed: Callable[[Conversation], object]) -> list[str]:
+    """What is recorded of a conversation, and when, while a host does this to another."""
+
+    async def meddle(conversation: Conversation) -> None:
+        done = deed(conversation)
+        if isinstance(done, Awaitable):
+            await done
+
+    async def main() -> list[str]:
+        root = Does("root", passes_on, Does("worker", works))
+        async with Board(root, options=ConversationOptions(limits=Limits(replies=10, model_calls=50))) as board:
+            theirs, ours = await board.start_conversation(), await board.start_conversation()
+            started = [conversation.communicate("work") for conversation in (theirs, ours)][-1]
+            await trio.sleep(0.5)
+            async with open_nursery() as nursery:
+                nursery.start_soon(meddle, theirs)
+                await started.reply()
+                await ours.send("more")
+            return [f"{post.marks.at} {line}" for post, line in zip(posts(ours), log(ours), strict=True)]
+
+    return run_seeded(main)
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_is_done_to_one_conversation_no_other_feels(deed: str) -> None:
+    undisturbed = recorded_beside(lambda conversation: None)
+    assert len(undisturbed) == 12
+    assert recorded_beside(DEEDS[deed]) == undisturbed
+
+
+@pytest.mark.parametrize("deed", DEED_LEAKS)
+def test_a_deed_that_another_feels_is_found(deed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed: object = recorded_beside(lambda conversation: None)
+    DEED_LEAKS[deed](monkeypatch)
+    felt: object = None
+    with suppress(CallboardError, trio.TooSlowError):
+        felt = recorded_beside(DEEDS[deed])
+    assert felt != undisturbed
 
 
 # What is left behind in processes, folders and modules.
