@@ -178,15 +178,27 @@ async def test_those_who_wait_are_told_when_the_board_takes_nothing_more(ends: s
     assert (told, len(board)) == ([1, 1], 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_wait_that_is_cancelled_as_it_is_let_in_loses_no_place(seed: int) -> None:
+async def keep(board: Board, tenant: str, seconds: float, order: list[str]) -> None:
+    """As `hold`, with a conversation that lives on the board."""
+    conversation = await board.start_conversation(tenant=tenant, patience=PATIENT)
+    order.append(tenant)
+    try:
+        await trio.sleep(seconds)
+    finally:
+        with trio.CancelScope(shield=True):
+            await board.close(conversation.id)
+
+
+@pytest.mark.parametrize("way", [hold, keep])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_wait_that_is_cancelled_as_it_is_let_in_loses_no_place(way: Callable[..., Any], seed: int) -> None:
     """Whichever of the two comes first at that tick: the place goes on to the one behind."""
 
     async def main() -> tuple[list[str], float]:
         order: list[str] = []
         async with Board(Role("root", answers), limit=1) as board, trio.open_nursery() as nursery:
             for tenant in ["first", "goes", "stays"]:
-                nursery.start_soon(leave_at, 1 if tenant == "goes" else PATIENT, partial(hold, board, tenant, 1, order))
+                nursery.start_soon(leave_at, 1 if tenant == "goes" else PATIENT, partial(way, board, tenant, 1, order))
                 await wait_all_tasks_blocked()
         return order, trio.current_time()
 
