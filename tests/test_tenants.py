@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import pickle
 import random
 import threading
 import weakref
@@ -113,6 +114,13 @@ async def test_each_tenant_has_a_limit_of_its_own(autojump_clock: MockClock) -> 
             await board.start_conversation(tenant="a")
         assert len(board) == 3
     assert order == ["a", "a", "b", "a"]
+
+
+@pytest.mark.parametrize("error", [BoardFull(2), BoardFull(2, "a")])
+def test_the_error_of_a_full_board_says_whose_limit_it_was_and_survives_pickle(error: BoardFull) -> None:
+    copied = pickle.loads(pickle.dumps(error))
+    assert (copied.limit, copied.tenant, str(copied)) == (2, error.tenant, str(error))
+    assert ("tenant 'a' holds 2" in str(error), "tenant_limit=" in str(error)) == (error.tenant == "a",) * 2
 
 
 async def test_who_names_no_tenant_is_one_with_all_who_do_not() -> None:
