@@ -28,9 +28,9 @@ LAYERS = {
           actor""",
     5: "reach aim intervention memory account attempt receive_loop lifetime",
     6: "root_turn line queued background roster facilities supervisor",
-    7: """spoken streaming typed_answer conversation_view conversation_life conversation opening draining board
-          boundary_watch budget_watch end_watch receipt_watch leftovers record placement invariant referee failure
-          moments seeded_run testing watchdog""",
+    7: """spoken streaming typed_answer conversation_view conversation_life conversation opening draining
+          admission board boundary_watch budget_watch end_watch receipt_watch leftovers record placement invariant
+          referee failure moments seeded_run testing watchdog""",
 }
 
 # Folders of runtime that bring a library of their own. They may import every row; no row imports them,
