@@ -121,7 +121,8 @@ def method(style: str, owner: str, member: Member) -> str:
         head = f"{'async ' if wait else ''}def {member.name}{parameters(member, handle_type(style, member.returns))}:"
         asked = f"{begin}.{call}({target(member)})"
         if is_async and member.returns == "Conversation":
-            asked = f"{style}Held(self._bridge, started(self._handled, id)).hand_over()"
+            begun = f"started(self._handled, partial({target(member)}))"
+            asked = f"{style}Held(self._bridge, {begun}).hand_over()"
         body = given(style, member.returns, wait + asked)
     return f"{overloads(style, member)}{head}\n{documentation(member.function)}\n    {body}\n"
 

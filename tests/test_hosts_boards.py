@@ -145,6 +145,22 @@ def test_a_drain_that_is_cancelled_stops_nothing_and_can_be_taken_up() -> None:
     run(main)
 
 
+def test_who_waits_for_room_is_let_in_when_a_place_is_free() -> None:
+    async def main() -> None:
+        async with TrioHost() as host, host.open_board(Clerk(), limit=2, tenant_limit=1) as board:
+            first = await board.start_conversation(tenant="north")
+            with pytest.raises(BoardFull, match="north"):
+                await board.start_conversation(tenant="north")
+            waiting = asyncio.create_task(board.start_conversation(tenant="north", patience=60))
+            async with board.open_conversation(tenant="south"):
+                pass
+            assert not waiting.done()
+            await board.close(first.id)
+            assert (await waiting).id != first.id
+
+    asyncio.run(main())
+
+
 def test_a_start_whose_task_is_cancelled_at_the_last_moment_has_started_nothing() -> None:
     async def main() -> None:
         async with TrioHost() as host, host.open_board(Clerk(), limit=1) as board:

@@ -21,6 +21,7 @@ class BlockingBoard(Handle[Board]):
     """`with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
 
     With `limit` it holds so many conversations at once, those that are still ending included, and no more: BoardFull.
+    `tenant_limit` is the same for each tenant. Those with the patience to wait for room are let in tenant by tenant.
     Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
     hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
     """
@@ -30,23 +31,34 @@ class BlockingBoard(Handle[Board]):
         self._bridge = bridge
 
     @contextmanager
-    def open_conversation(self, id: str | None = None) -> Iterator[BlockingConversation]:
+    def open_conversation(
+        self, id: str | None = None, *, tenant: str = "", patience: float = 0.0
+    ) -> Iterator[BlockingConversation]:
         """A conversation that lives in the caller's block.
 
-        Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and DuplicateName for an id in
-        use.
+        On a full board entering it waits `patience` seconds for room; cancelled meanwhile, it takes up none. All who
+        name no tenant are one. Raises BoardClosed, on a board that is drained too; entering it also BoardFull, and
+        DuplicateName for an id in use.
         """
-        manager = made_there(partial(self._handled.open_conversation, id))
+        manager = made_there(partial(self._handled.open_conversation, id, tenant=tenant, patience=patience))
         with BlockingHeld(self._bridge, manager, keeps=True) as one:
             yield BlockingConversation(self._bridge, one)
 
-    def start_conversation(self, id: str | None = None) -> BlockingConversation:
+    def start_conversation(
+        self, id: str | None = None, *, tenant: str = "", patience: float = 0.0
+    ) -> BlockingConversation:
         """A conversation that lives in the board's block until `close(id)`.
 
-        Cancelled: none was started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName
-        for an id in use.
+        On a full board this waits `patience` seconds for room. All who name no tenant are one. Cancelled: none was
+        started. Raises BoardClosed, on a board that is drained too, BoardFull, and DuplicateName for an id in use.
         """
-        return BlockingConversation(self._bridge, BlockingHeld(self._bridge, started(self._handled, id)).hand_over())
+        return BlockingConversation(
+            self._bridge,
+            BlockingHeld(
+                self._bridge,
+                started(self._handled, partial(self._handled.start_conversation, id, tenant=tenant, patience=patience)),
+            ).hand_over(),
+        )
 
     def find(self, id: str) -> BlockingConversation | None:
         """The conversation with that id; None if there is none, or it has ended."""

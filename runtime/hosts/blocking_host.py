@@ -73,16 +73,22 @@ class BlockingHost:
 
     @contextmanager
     def open_board(
-        self, root: Actor, *others: Actor, options: ConversationOptions | None = None, limit: int | None = None
+        self,
+        root: Actor,
+        *others: Actor,
+        options: ConversationOptions | None = None,
+        limit: int | None = None,
+        tenant_limit: int | None = None,
     ) -> Iterator[BlockingBoard]:
         """`with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
 
         With `limit` it holds so many conversations at once, those that are still ending included, and no more:
-        BoardFull. Leaving the block closes the conversations that were started, waits for their end, and closes those
-        that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was started,
-        the board's.
+        BoardFull. `tenant_limit` is the same for each tenant. Those with the patience to wait for room are let in
+        tenant by tenant. Leaving the block closes the conversations that were started, waits for their end, and closes
+        those that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was
+        started, the board's.
         """
-        manager = Board(root, *others, options=options, limit=limit)
+        manager = Board(root, *others, options=options, limit=limit, tenant_limit=tenant_limit)
         with BlockingHeld(self._bridge, manager, keeps=True) as board:
             yield BlockingBoard(self._bridge, board)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import trio
@@ -14,9 +14,9 @@ from ..draining import DrainReport
 
 
 @asynccontextmanager
-async def started(board: Board, id: str | None) -> AsyncIterator[Conversation]:
-    """Starts a conversation, and closes it again if the host stops waiting before it has it."""
-    conversation = await board.start_conversation(id)
+async def started(board: Board, start: Callable[[], Awaitable[Conversation]]) -> AsyncIterator[Conversation]:
+    """Starts a conversation of the board, and closes it again if the host stops waiting before it has it."""
+    conversation = await start()
     try:
         yield conversation
     except BaseException:
