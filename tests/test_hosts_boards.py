@@ -158,7 +158,7 @@ def test_who_waits_for_room_is_let_in_when_a_place_is_free() -> None:
             await board.close(first.id)
             assert (await waiting).id != first.id
 
-    asyncio.run(main())
+    run(main)
 
 
 def test_a_start_whose_task_is_cancelled_at_the_last_moment_has_started_nothing() -> None:
