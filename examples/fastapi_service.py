@@ -1,12 +1,8 @@
-"""A web service on FastAPI and uvicorn: server-sent events tell how an answer grows, and words in the middle cut in.
+"""A web service on FastAPI: events tell how an answer grows, words in the middle cut in, a client that goes stops it.
 
     uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
     curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
-    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
-
-A client that goes ends its conversation, whose block the dependency holds. A model that all share is entered in the
-lifespan, `async with host, host.enter(HttpChatModel(...)) as model`, and the root is a `Planner(model)`.
-"""
+    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,11 +16,8 @@ from callboard.runtime import Actor, Post, TurnContext
 from callboard.runtime.event import RoundEnded
 from callboard.runtime.hosts import AsyncioConversation, TrioHost
 
-host = TrioHost()
-conversations: dict[str, AsyncioConversation] = {}
 
-
-class Researcher(Actor):
+class Researcher(Actor):  # in its place a `Planner(model)`, with `host.enter(HttpChatModel(...)) as model` below
     name = "Researcher"
 
     async def receive(self, post: Post, context: TurnContext) -> Post:
@@ -35,17 +28,13 @@ class Researcher(Actor):
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with host:
+    async with TrioHost() as host, host.open_board(Researcher(), limit=100) as app.state.board:
         yield
 
 
 async def open_conversation() -> AsyncIterator[AsyncioConversation]:
-    async with host.open_conversation(Researcher()) as conversation:
-        conversations[conversation.id] = conversation
-        try:
-            yield conversation
-        finally:
-            del conversations[conversation.id]
+    async with app.state.board.open_conversation() as conversation:
+        yield conversation
 
 
 app = FastAPI(lifespan=lifespan)
@@ -65,6 +54,6 @@ async def answer(question: str, conversation: Opened) -> AsyncIterator[ServerSen
 
 @app.post("/conversations/{id}")
 async def say(id: str, words: str) -> str:
-    if id not in conversations:
+    if (conversation := await app.state.board.find(id)) is None:
         raise HTTPException(404, "no conversation has this id, or it has ended")
-    return (await conversations[id].intervene(words)).action
+    return (await conversation.intervene(words)).action
