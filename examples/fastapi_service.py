@@ -1,20 +1,21 @@
 """A web service on FastAPI: events tell how an answer grows, words in the middle cut in, a client that goes stops it.
 
-    uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
-    curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
-    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile"""
+uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
+curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
+curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import Annotated, cast
 
 import trio
-from fastapi import Depends, FastAPI, HTTPException
+from fastapi import Depends, FastAPI
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from callboard.runtime import Actor, Post, TurnContext
 from callboard.runtime.event import RoundEnded
-from callboard.runtime.hosts import AsyncioConversation, TrioHost
+from callboard.runtime.hosts import AsyncioBoard, AsyncioConversation, TrioHost
 
 
 class Researcher(Actor):  # in its place a `Planner(model)`, with `host.enter(HttpChatModel(...)) as model` below
@@ -54,6 +55,5 @@ async def answer(question: str, conversation: Opened) -> AsyncIterator[ServerSen
 
 @app.post("/conversations/{id}")
 async def say(id: str, words: str) -> str:
-    if (conversation := await app.state.board.find(id)) is None:
-        raise HTTPException(404, "no conversation has this id, or it has ended")
-    return (await conversation.intervene(words)).action
+    conversation = await cast(AsyncioBoard, app.state.board).find(id)
+    return (await conversation.intervene(words)).action if conversation else "ended"
