@@ -1,8 +1,8 @@
 """A web service on FastAPI: events tell how an answer grows, words in the middle cut in, a client that goes stops it.
 
-uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
-curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
-curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
+    uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
+    curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
+    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
 """
 
 from collections.abc import AsyncIterator
