@@ -1,8 +1,8 @@
 """A web service on FastAPI: events tell how an answer grows, words in the middle cut in, a client that goes stops it.
-
+To run it, to ask, and meanwhile to speak to the conversation that the first event names:
     uvicorn --app-dir examples --timeout-graceful-shutdown 10 fastapi_service:app
-    curl -N 'localhost:8000/answers?question=suppliers'             # its first event names the conversation
-    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'    # meanwhile
+    curl -N 'localhost:8000/answers?question=suppliers'
+    curl -X POST 'localhost:8000/conversations/ID?words=in+2025'
 """
 
 from collections.abc import AsyncIterator
