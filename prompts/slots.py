@@ -22,5 +22,14 @@ SLOTS: Mapping[str, frozenset[str]] = {
     "fw.msg_limit": frozenset({"limit"}),
     "fw.msg_summary": frozenset({"summary"}),
     "fw.msg_truncated": frozenset({"length"}),
+    "fw.msg_misformat": frozenset({"problem"}),
+    "fw.msg_repeat": frozenset(),
+    "fw.conversation_begins": frozenset(),
+    "fw.example_begins": frozenset(),
+    "fw.example_ends": frozenset(),
+    "fw.further_subordinates": frozenset({"subordinates"}),
+    "fw.plan_cancelled": frozenset(),
+    "fw.time": frozenset({"now"}),
+    "fw.user_query": frozenset({"query"}),
 }
 """By the name of the template."""
