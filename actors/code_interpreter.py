@@ -18,7 +18,6 @@ from pathlib import Path
 
 import trio
 
-from callboard.prompts import library
 from callboard.prompts.reply_format import Reply, ReplyError
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel
@@ -44,8 +43,8 @@ class CodeInterpreter(Role):
     """
 
     introduction = "Writes Python and runs it: give it one step of computing, reading or making files, with its data."
-    template = library.template("code_interpreter")
-    reply_format = library.template("reply_format.code_interpreter")
+    template = '{{include "code_interpreter"}}'
+    reply_format = '{{include "reply_format.code_interpreter"}}'
     allowed = frozenset({AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content})
     required = ("reply_type", "reply_content")
 

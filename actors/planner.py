@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callboard.prompts import library
 from callboard.prompts.reply_format import Reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
@@ -24,8 +23,8 @@ class Planner(Role):
     """Splits a task into steps and has its subordinates do them."""
 
     introduction = "Plans and directs: give it a task that takes several steps, and it answers when all are done."
-    template = library.template("planner")
-    reply_format = library.template("reply_format.planner")
+    template = '{{include "planner"}}'
+    reply_format = '{{include "reply_format.planner"}}'
     allowed = frozenset(
         {
             AttachmentType.plan_reasoning,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from callboard.prompts.composer import compose
-from callboard.prompts.library import fill
+from callboard.prompts.library import Library, packaged
 from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
@@ -34,7 +34,10 @@ class Role(Actor):
     """The system message, with any of the slots {{name}}, {{asker}}, {{subordinates}} and {{reply_format}}."""
 
     reply_format: str = ""
-    """What stands in the slot {{reply_format}}."""
+    """What stands in the slot {{reply_format}}; a template without slots."""
+
+    library: Library = packaged
+    """Where the templates are found that those two include; folders of one's own may replace them."""
 
     allowed: ClassVar[frozenset[AttachmentType] | None] = None
     """The types of attachments that a reply may have; None for all that a model can make."""
@@ -77,9 +80,11 @@ class Role(Actor):
             raise ReplyError(f"{error}; the model said: {_shortened(text)}") from error
 
     def system_message(self, post: Post, context: TurnContext) -> str:
-        """The template, filled in. Raises ValueError for a slot that has no value."""
-        slots = self.slots(post, context)
-        return fill(self.template, **{slot: text for slot, text in slots.items() if f"{{{{{slot}}}}}" in self.template})
+        """The template, filled in.
+
+        Raises ValueError for a slot that has no value, InvalidFile for a text that is no template.
+        """
+        return self.library.parse(self.template, context.role).render(**self.slots(post, context))
 
     def slots(self, post: Post, context: TurnContext) -> Mapping[str, str]:
         """The values that the template may have slots for."""
@@ -87,7 +92,7 @@ class Role(Actor):
             "name": context.role,
             "asker": post.send_from,
             "subordinates": self._introduced(context.subordinates),
-            "reply_format": self.reply_format,
+            "reply_format": self.library.parse(self.reply_format, "reply_format").render(),
         }
 
     def _introduced(self, names: Iterable[str]) -> str:
