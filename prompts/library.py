@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeAlias
 
 from callboard.runtime.json_value import JsonValue
 from callboard.runtime.transcript_file import FilePath
@@ -21,7 +22,8 @@ from .template_folder import read_folder, read_package
 MOST_INCLUDED = 20
 """How many templates may stand within each other."""
 
-_Chain = tuple[tuple[str, int], ...]
+_Chain: TypeAlias = tuple[tuple[str, int], ...]
+"""Names, and in which folder each was found, from the first that includes."""
 
 
 class Library:

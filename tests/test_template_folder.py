@@ -1,11 +1,12 @@
 """A folder of templates: its files and their keys, and what cannot be read."""
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from callboard.prompts.library import Library
-from callboard.prompts.template_folder import read_folder
+from callboard.prompts.template_folder import read_folder, read_package
 from callboard.runtime.errors import InvalidFile
 
 PLANNER = """\
@@ -76,6 +77,20 @@ def test_a_link_may_lead_to_a_file_of_the_folder_and_not_out_of_it(tmp_path: Pat
     (folder / "b.md").symlink_to(tmp_path / "secret")
     with pytest.raises(InvalidFile, match=r"b\.md: a link that leads out of the folder"):
         Library(folder)
+
+
+def test_a_package_may_be_zipped_or_linked_by_its_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache.md").write_text("linked")
+    (tmp_path / "linked_package").mkdir()
+    (tmp_path / "linked_package" / "__init__.py").touch()
+    (tmp_path / "linked_package" / "a.md").symlink_to(tmp_path / "cache.md")
+    with ZipFile(tmp_path / "packages.zip", "w") as archive:
+        archive.writestr("zipped_package/__init__.py", "")
+        archive.writestr("zipped_package/a.md", "zipped\n")
+    for place in (tmp_path, tmp_path / "packages.zip"):
+        monkeypatch.syspath_prepend(place)
+    found = [read_package(name)["a"].text for name in ("linked_package", "zipped_package")]
+    assert found == ["linked", "zipped\n"]
 
 
 def test_two_templates_of_one_name_in_a_folder_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from callboard.prompts.library import packaged
+from callboard.prompts.slots import SLOTS as SLOTS_OF_MESSAGES
 from callboard.prompts.template import Template
 
 SLOTS = ("a", "b", "c_1")
@@ -69,7 +71,7 @@ def test_a_text_is_its_static_parts_with_the_values_between(text: list[str], str
     assert Template.parse("".join(["x", *text, "x"])).render(**strings) == expected
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(statics, shapes, max_size=4), of_slots, st.sampled_from(FENCES))
 def test_a_json_template_gives_the_json_that_it_shows(shape: Any, strings: dict[str, str], fence: str) -> None:
     template = Template.parse(fence.replace("{}", written(shape)))
@@ -82,6 +84,15 @@ def test_a_json_template_gives_the_json_that_it_shows(shape: Any, strings: dict[
 def test_any_value_stands_in_json_as_it_is(value: Any) -> None:
     template = Template.parse('{"a": [{{a}}], "b": {"c": {{a}}, "d": "x"}}')
     assert json.loads(template.render(a=value)) == {"a": [value], "b": {"c": value, "d": "x"}}
+
+
+@settings(max_examples=40, deadline=None)
+@given(words, st.lists(words, max_size=3), st.sampled_from(["fw.user_message", "fw.intervention"]))
+def test_what_users_say_stands_in_their_message_alone(said: str, listed: list[str], name: str) -> None:
+    values = dict.fromkeys(SLOTS_OF_MESSAGES[name], "") | {"message": said}
+    text = packaged.render(name, **values | {"attachments": listed})
+    (key,) = (key for key in packaged.find(name).build(**values | {"message": "x"}) if key.startswith("user_"))
+    assert json.loads(text) == ({key: said} if said else {}) | ({"attachments": listed} if listed else {})
 
 
 @settings(max_examples=40, deadline=None)
