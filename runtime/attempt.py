@@ -19,6 +19,7 @@ from .errors import LimitReached, NoReply, PostRefused, RequestRecalled, RoleFai
 from .event import AttemptBegan
 from .intervention import Interventions
 from .json_value import JsonValue
+from .limits import limit_behind
 from .post import Marks, Post
 from .receipt import Words
 from .router import Router
@@ -174,7 +175,7 @@ class Attempts:
     def _settle_error(self, turn: Turn, error: Exception, *by_products: Exception) -> None:
         kept = self._keep_draft(turn)
         self._record_errors(turn, by_products)
-        turn.account = turn.answer(str(error), kind="error")
+        turn.account = turn.answer(str(error), kind="error", extra=limit_behind(error))
         self._router.record(turn.account)
         _count_answer(turn)  # at the limit the next ask is refused: whoever asks a failing role again comes to an end
         self._interventions.attempt_ended(turn, True, [*kept, turn.account])

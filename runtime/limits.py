@@ -8,9 +8,11 @@ the round.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from .errors import LimitReached
+from .json_value import JsonValue
 from .usage import Usage
 
 _COUNTED = ("replies", "model_calls", "tokens", "cost")
@@ -38,6 +40,16 @@ class Limits:
             if limit is not None and not (number and limit > 0):
                 kind = "a whole number" if whole else "a number"
                 raise ValueError(f"{field.name} is {kind} above 0, or None, not {limit!r}")
+
+
+def limit_behind(error: BaseException) -> Mapping[str, JsonValue]:
+    """What an error post says in `extra` of the limit that its error comes from: its name and size; {} if of none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, LimitReached):
+            return {"limit": cause.which, "size": cause.limit}
+        cause = cause.__cause__
+    return {}
 
 
 def check_limits(limits: object) -> None:

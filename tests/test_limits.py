@@ -23,6 +23,7 @@ from callboard.runtime.tool import Tool
 from callboard.runtime.usage import Usage
 
 from .injections import INJECTIONS
+from .roles import Does, sleeping
 from .scenarios import Careful, Forwarder, LateWorker, Trusting, Worker, later, ringing, scenario
 from .test_conversation import Role, Work, answers, asks, posts, takes, tells
 
@@ -764,3 +765,16 @@ def test_an_interruption_of_requests_with_a_deadline_breaks_nothing(key: str, in
 @pytest.mark.parametrize("injection", [*LEVELS, "2, 1", "pause", "role and above"])
 def test_an_interruption_at_any_moment_of_requests_with_a_deadline_breaks_nothing(key: str, injection: str) -> None:
     every_interrupt_point(HURRIED[key], INJECTIONS[injection])
+
+
+async def test_the_error_post_of_a_limit_says_which_it_was(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        with suppress(RoleFailed):
+            await context.ask("Worker", limits=Limits(seconds=2))
+        return "done"
+
+    async with open_conversation(Does("Boss", work, Does("Worker", sleeping(5)))) as conversation:
+        await conversation.send("q")
+    (round_,) = conversation.transcript().rounds
+    (error,) = (post for post in round_.post_list if post.marks.kind == "error")
+    assert error.marks.extra == {"limit": "seconds", "size": 2}
