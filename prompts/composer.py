@@ -1,211 +1,154 @@
 """The composer: what a role has been through, as the messages that its model is sent.
 
-The rule to know: the role's own words are assistant messages in the reply format, all else are user messages; what the
-runtime has to say stands in square brackets on a line of its own.
+The rule to know is the prefix rule, on which the caches of providers rest. Memory only ever adds to a round, and what
+is shown of a post depends on the posts before it alone. So of two calls in one round the messages of the later one
+begin with all those of the earlier one, byte for byte, whatever interrupted the work in between; nothing is put before
+what was sent, or changed, or taken out. Merged for servers that demand alternation, the last message may have grown:
+then the text of all messages, with their authors, begins with the text of those sent before, and so do their parts.
+
+From round to round these change, and each stands behind everything that does not:
+
+    system message                 the same for the conversation's life
+    rounds before the present one  summaries stand in the place of the ranges they cover, later ranges behind earlier
+    examples, lessons, the time    of the present round alone
+    the present round              with its temporal text, each piece behind the post it belongs to
+
+What is found for a round in its midst, such as lessons after an intervention, stands behind the post that was the
+newest then. So an aside never moves, and with its round it goes. The layout ``taskweaver`` is the order of the
+original, which puts lessons and time into the system message and so keeps the rule in a round at most.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import Message
 from callboard.runtime.json_value import JsonValue
-from callboard.runtime.post import USER, Post
+from callboard.runtime.post import USER
 from callboard.runtime.round import Round
 
-from .library import fill_json, template
-from .reply_format import MESSAGE, attachment_texts, post_to_text, response_text
+from .alternation import alternating
+from .material import Aside, Material, Summary
+from .packaged import Templates, packaged
+from .role_view import RoleView
 
-Line: TypeAlias = tuple[Literal["user", "assistant"], str]
-
-_WRITTEN = frozenset(
-    {
-        AttachmentType.init_plan,
-        AttachmentType.plan,
-        AttachmentType.current_plan_step,
-        AttachmentType.plan_reasoning,
-        AttachmentType.stop,
-        AttachmentType.thought,
-        AttachmentType.reply_type,
-        AttachmentType.reply_content,
-        AttachmentType.web_exploring_plan,
-    }
-)
-"""What a role itself thought or wrote; the other types tell what came of it."""
-_APART = frozenset({AttachmentType.invalid_response, AttachmentType.shared_memory_entry})
-"""Shown as it was written, and not at all."""
-_NOT_WRITTEN = frozenset(AttachmentType) - _WRITTEN
-_HANDED_OVER = frozenset({AttachmentType.artifact_paths, AttachmentType.image_url})
-"""What another role's post shows beside its message."""
+Layout: TypeAlias = Literal["cached", "taskweaver"]
 
 
-def compose(system: str, role: str, rounds: Sequence[Round]) -> tuple[Message, ...]:
-    """The system message, then all that the role said and was told, in order; user and assistant alternate.
+def compose(
+    material: Material, *, layout: Layout = "cached", alternate: bool = False, templates: Templates = packaged
+) -> tuple[Message, ...]:
+    """The messages for a role's model; they end with a user message unless the role itself spoke last.
 
-    The same rounds give the same messages. They end with a user message unless the role itself spoke last.
+    `alternate` merges neighbours of one author, for servers that refuse them. Raises ValueError for a summary that
+    covers the present round, and what templates of one's own raise.
     """
-    posts = _without_repeats(role, (post for one in rounds for post in one.post_list))
-    lines = (line for post in posts for line in _lines(post, role) if line[1])
-    merged = (
-        Message(author, "\n\n".join(text for _, text in group))
-        for author, group in groupby(lines, key=lambda line: line[0])
-    )
-    return (Message("system", system), *merged)
+    composition = _Composition(material, templates)
+    messages = composition.cached() if layout == "cached" else composition.as_taskweaver()
+    return alternating(messages) if alternate else tuple(messages)
 
 
-def _without_repeats(role: str, posts: Iterable[Post]) -> Iterator[Post]:
-    """The posts; the role's replies without the attachments that its notes on the same request have shown."""
-    noted: set[tuple[str | None, AttachmentType, str | tuple[str, ...]]] = set()
-    for post in posts:
-        request = post.marks.in_reply_to
-        keys = [(request, one.type, one.content) for one in post.attachment_list]
-        if post.send_from == role and request is not None:
-            if post.send_to == role:
-                noted.update(keys)
-            elif not noted.isdisjoint(keys):
-                new = (one for one, key in zip(post.attachment_list, keys, strict=True) if key not in noted)
-                post = replace(post, attachment_list=tuple(new))
-        yield post
+class _Composition:
+    """One composing."""
+
+    def __init__(self, material: Material, templates: Templates) -> None:
+        self._material = material
+        self._templates = templates
+        self._view = RoleView(material.role, templates)
+
+    def cached(self) -> Iterator[Message]:
+        """What changes least comes first."""
+        material = self._material
+        yield Message("system", "\n\n".join(filter(None, (material.system, material.requirements))))
+        for one in self._past():
+            yield from self._round(one) if isinstance(one, Round) else (self._line("fw.msg_summary", summary=one.text),)
+        for example in material.examples:
+            yield self._line("fw.example_begins")
+            yield from self._example(example)
+            yield self._line("fw.example_ends")
+        yield from _asides(material.lessons, "")
+        if material.now:
+            yield self._line("fw.time", now=material.now)
+        yield from self._present(material.lessons)
+
+    def as_taskweaver(self) -> Iterator[Message]:
+        """The system message with time and lessons, examples, summary, rounds; requirements end the last message."""
+        material = self._material
+        time = self._templates.render("fw.time", now=material.now) if material.now else ""
+        lessons = (aside.text for aside in material.lessons if self._is_present(aside))
+        yield Message("system", "\n".join(filter(None, (material.system, time, *lessons))))
+        for example in material.examples:
+            yield from self._opened(self._example(example))
+        past = tuple(self._past())
+        summaries = [one.text for one in past if isinstance(one, Summary)]
+        rounds = [message for one in past if isinstance(one, Round) for message in self._round(one)]
+        messages = list(self._opened([*rounds, *self._present(())], *summaries))
+        yield from _ending_with(material.requirements, messages)
+
+    def _past(self) -> Iterator[Summary | Round]:
+        """The rounds before the present one, each to be shown before the next is asked for; summaries in their place.
+
+        What is covered is read all the same: what is shown of later posts may depend on it.
+        """
+        rest = self._material.rounds[:-1]
+        for summary in self._material.summaries:
+            if any(one.id == summary.upto for one in self._material.rounds[-1:]):
+                raise ValueError("a summary cannot cover the present round")
+            covered = next((number for number, one in enumerate(rest, 1) if one.id == summary.upto), 0)
+            for one in rest[:covered]:
+                self._round(one)
+            rest = rest[covered:]
+            yield summary
+        yield from rest
+
+    def _present(self, lessons: tuple[Aside, ...]) -> Iterator[Message]:
+        """The present round, with what the user asked for if others gave the role its part, and what is temporal."""
+        temporal = self._material.temporal
+        for present in self._material.rounds[-1:]:
+            if present.user_query.strip() and present.post_list and present.post_list[0].send_from != USER:
+                yield self._line("fw.user_query", query=present.user_query)
+            yield from _asides(temporal, "")
+            for post in present.post_list:
+                yield from self._view.messages(post)
+                yield from _asides(temporal, post.id)
+                yield from _asides(lessons, post.id)
+
+    def _round(self, one: Round) -> list[Message]:
+        return [message for post in one.post_list for message in self._view.messages(post)]
+
+    def _example(self, rounds: Iterable[Round]) -> Iterator[Message]:
+        view = RoleView(self._material.role, self._templates)
+        return (message for one in rounds for post in one.post_list for message in view.messages(post))
+
+    def _is_present(self, aside: Aside) -> bool:
+        posts = (post.id for one in self._material.rounds[-1:] for post in one.post_list)
+        return not aside.after or aside.after in posts
+
+    def _opened(self, messages: Iterable[Message], *summaries: str) -> Iterator[Message]:
+        """The messages of a conversation, its first user message with the opening line before it."""
+        told = (self._templates.render("fw.msg_summary", summary=summary) for summary in summaries)
+        opening = "\n".join([self._templates.render("fw.conversation_begins"), *told])
+        for message in messages:
+            if opening and message.role == "user":
+                message, opening = Message("user", f"{opening}\n{message.content}", message.parts), ""
+            yield message
+
+    def _line(self, name: str, **values: JsonValue) -> Message:
+        return Message("user", self._templates.render(name, **values))
 
 
-def _lines(post: Post, role: str) -> Iterator[Line]:
-    if role not in (post.send_from, post.send_to):
-        return
-    if post.marks.kind == "error":
-        yield "user", _failure(post)
-    elif post.send_from == role:
-        yield from _own(post)
-    else:
-        yield "user", _told(post)
+def _asides(asides: Iterable[Aside], after: str) -> Iterator[Message]:
+    return (Message("user", aside.text) for aside in asides if aside.after == after and aside.text)
 
 
-def _own(post: Post) -> Iterator[Line]:
-    """What the role said or noted, and what came of it."""
-    written = post.without_attachments(*_NOT_WRITTEN)
-    is_whole = post.marks.state in ("whole", "late")
-    yield "assistant", post_to_text(written) if is_whole and post.send_to != post.send_from else _noted(written)
-    for refused in post.get_attachment(AttachmentType.invalid_response):
-        yield "assistant", _content(refused)
-    yield "user", _outcomes(one for one in post.attachment_list if one.type not in _WRITTEN | _APART)
-    if written.message or written.attachment_list or post.send_to != post.send_from:
-        yield "user", _mark(post)
-
-
-def _noted(written: Post) -> str:
-    """As a reply without a recipient; words alone as they are, since they may be any part of a reply."""
-    if not written.attachment_list:
-        return written.message
-    said = {MESSAGE: written.message} if written.message else {}
-    return response_text({**attachment_texts(written.attachment_list), **said})
-
-
-def _told(post: Post) -> str:
-    match post.marks.kind:
-        case "intervention" if post.send_from != USER:
-            return _from(post.send_from, ["[says this in the middle of your work]", post.message])
-        case "intervention":
-            return _words("fw.intervention", post)
-        case "question":
-            return _from(post.send_from, ["[asks you, and waits for your answer]", *_said(post)])
-        case "nudge":
-            return fill_json("fw.msg_nudge")
-    if post.marks.words is not None or post.send_from == USER:
-        return _words("fw.user_message", post)
-    return _from(post.send_from, _said(post))
-
-
-def _words(name: str, post: Post) -> str:
-    contents = [one.content for one in post.attachment_list if one.type is not AttachmentType.shared_memory_entry]
-    listed = [text for content in contents for text in ([content] if isinstance(content, str) else content)]
-    values: dict[str, JsonValue] = {
-        **post.marks.extra,
-        "message": post.message,
-        "system_message": post.marks.system_message,
-        "attachments": tuple(listed),
-        "extra": post.marks.extra,
-    }
-    text = template(name)
-    return fill_json(name, **{slot: value for slot, value in values.items() if f"{{{{{slot}}}}}" in text})
-
-
-def _said(post: Post) -> Iterator[str]:
-    """What another role said; of work that was cut off, all that it had."""
-    is_partial = post.marks.state == "partial"
-    shown = [one for one in post.attachment_list if one.type in _HANDED_OVER or is_partial]
-    yield from _done(post)
-    yield post.message
-    yield _outcomes(one for one in shown if one.type is not AttachmentType.shared_memory_entry)
-    yield from _heard(post)
-    yield _mark(post)
-
-
-def _done(post: Post) -> Iterator[str]:
-    """What an interrupted role had been asked, and had done, as its account tells it."""
-    extra = post.marks.extra
-    if asked := extra.get("asked"):
-        yield f"[{post.send_from} had been asked: {asked}]"
-    if steps := [_step(one) for one in _listed(post, "steps")]:
-        left_out = extra.get("left_out")
-        more = [f"{left_out} steps"] if left_out else []
-        yield f"[{post.send_from} had done: {'; '.join([*more, *steps])}]"
-
-
-def _step(step: Mapping[str, JsonValue]) -> str:
-    """A note, a tool or a role that was asked, and what came of it."""
-    how = str(step.get("outcome", "")).replace("_", " ")
-    if "note" in step:
-        return f"noted {json.dumps(step['note'], ensure_ascii=False)}{f' ({how})' if how else ''}"
-    did = f"called {step['tool']}" if "tool" in step else f"asked {step.get('role')}"
-    return f"{did} ({how})"
-
-
-def _heard(post: Post) -> Iterator[str]:
-    """The user's words that an interrupted role had received, as its account tells them."""
-    for one in _listed(post, "user_words"):
-        yield f"[the user had told {post.send_from}: {one.get('message')}]"
-
-
-def _listed(post: Post, key: str) -> Iterator[Mapping[str, JsonValue]]:
-    entries = post.marks.extra.get(key)
-    yield from (one for one in (entries if isinstance(entries, tuple) else ()) if isinstance(one, Mapping))
-
-
-def _mark(post: Post) -> str:
-    match post.marks.state:
-        case "partial":
-            cut = post.marks.extra.get("cut")
-            where = f", in {', '.join(map(str, cut))}" if isinstance(cut, tuple) and cut else ""
-            return f"[{post.send_from} was interrupted here{where}]"
-        case "not_started":
-            return f"[{post.send_from} was called off before it had begun]"
-        case "late":
-            return "[this came after the interruption]"
-    return ""
-
-
-def _failure(post: Post) -> str:
-    says = f"{post.send_from} failed"
-    why = post.message.removeprefix(says).removeprefix(": ")
-    return f"[{says}: {why}]" if why else f"[{says}]"
-
-
-def _outcomes(attachments: Iterable[Attachment]) -> str:
-    return "\n".join(map(_outcome, attachments))
-
-
-def _outcome(attachment: Attachment) -> str:
-    content = _content(attachment)
-    return f"{attachment.type.value}:{chr(10) if chr(10) in content else ' '}{content}"
-
-
-def _content(attachment: Attachment) -> str:
-    return attachment.content if isinstance(attachment.content, str) else "\n".join(attachment.content)
-
-
-def _from(sender: str, parts: Iterable[str]) -> str:
-    return "\n".join([f"From: {sender}", *filter(None, parts)])
+def _ending_with(requirements: str, messages: list[Message]) -> list[Message]:
+    """The messages, the last one of the user with the requirements at its end."""
+    last = max((number for number, message in enumerate(messages) if message.role == "user"), default=None)
+    if not requirements:
+        return messages
+    if last is None:
+        return [*messages, Message("user", requirements)]
+    one = messages[last]
+    messages[last] = Message("user", f"{one.content}\n\n{requirements}", one.parts)
+    return messages
