@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from callboard.prompts.composer import compose
 from callboard.prompts.library import Library, packaged
+from callboard.prompts.material import Aside, Material
 from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
@@ -31,7 +32,10 @@ class Role(Actor):
     """One sentence that tells superiors' models what to ask this role for; empty: its docstring's first line."""
 
     template: str = ""
-    """The system message, with any of the slots {{name}}, {{asker}}, {{subordinates}} and {{reply_format}}."""
+    """The system message, with any of the slots {{name}}, {{subordinates}} and {{reply_format}}.
+
+    With {{asker}} it changes with who asks, and a provider's cache is lost each time.
+    """
 
     reply_format: str = ""
     """What stands in the slot {{reply_format}}; a template without slots."""
@@ -44,6 +48,9 @@ class Role(Actor):
 
     required: ClassVar[Collection[str]] = ("message",)
     """The members of a reply that must not be blank."""
+
+    alternate: bool = False
+    """Whether the model's server demands that user and assistant take turns: neighbours are then sent as one."""
 
     def __init__(self, model: ChatModel, *, name: str = "", subordinates: Sequence[Actor] = ()) -> None:
         self.model = model
@@ -65,7 +72,8 @@ class Role(Actor):
     async def messages(self, post: Post, context: TurnContext) -> tuple[Message, ...]:
         """What the model is sent: the system message, then all that memory holds for this role."""
         rounds = await get_role_rounds(context, context.role)
-        return compose(self.system_message(post, context), context.role, rounds)
+        material = Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
+        return compose(material, alternate=self.alternate, templates=self.library)
 
     async def reply(self, post: Post, context: TurnContext) -> Reply:
         """What the model replies, parsed. Raises ReplyError for a malformed reply, which is kept as a note; ModelError.
@@ -91,9 +99,17 @@ class Role(Actor):
         return {
             "name": context.role,
             "asker": post.send_from,
-            "subordinates": self._introduced(context.subordinates),
+            "subordinates": self._introduced(actor.name for actor in self.subordinates),
             "reply_format": self.library.parse(self.reply_format, "reply_format").render(),
         }
+
+    def _further(self, context: TurnContext) -> tuple[Aside, ...]:
+        """The subordinates that were started on the way: the system message stays as it is."""
+        own = {actor.name for actor in self.subordinates}
+        further = [name for name in context.subordinates if name not in own]
+        if not further or "subordinates" not in self.library.parse(self.template, context.role).slots:
+            return ()
+        return (Aside(self.library.render("fw.further_subordinates", subordinates=self._introduced(further))),)
 
     def _introduced(self, names: Iterable[str]) -> str:
         """One line for each, with what is known of it."""

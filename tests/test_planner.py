@@ -138,7 +138,7 @@ async def test_its_model_is_told_whom_it_may_address() -> None:
         async with open_conversation(Planner(model, subordinates=[Echo()])) as conversation:
             await conversation.send("q")
     system = model.requests[0].messages[0].content
-    assert "You are Planner." in system and "User gives you a task" in system and "- Echo: Answers" in system
+    assert "You are Planner." in system and "another role gives you a task" in system and "- Echo: Answers" in system
 
 
 async def test_it_answers_the_planner_that_asked_it() -> None:
