@@ -96,8 +96,8 @@ class _Composition:
             if any(one.id == summary.upto for one in self._material.rounds[-1:]):
                 raise ValueError("a summary cannot cover the present round")
             covered = next((number for number, one in enumerate(rest, 1) if one.id == summary.upto), 0)
-            for one in rest[:covered]:
-                self._round(one)
+            for post in (post for one in rest[:covered] for post in one.post_list):
+                self._view.skip(post)
             rest = rest[covered:]
             yield summary
         yield from rest

@@ -41,7 +41,6 @@ _WRITTEN = frozenset(
 """What a role itself thought or wrote; the other types tell what came of it."""
 _APART = frozenset({AttachmentType.invalid_response, AttachmentType.shared_memory_entry})
 """Shown as it was written, and not at all."""
-_NOT_WRITTEN = frozenset(AttachmentType) - _WRITTEN
 _HANDED_OVER = frozenset({AttachmentType.artifact_paths, AttachmentType.image_url})
 """What another role's post shows beside its message."""
 
@@ -67,6 +66,13 @@ class RoleView:
         text, parts = self._told(post, cancels), parts_of(post.attachment_list)
         return (Message("user", text, parts),) if text or parts else ()
 
+    def skip(self, post: Post) -> None:
+        """Reads a post of which nothing is shown; what is shown of those after it stays as it would be."""
+        if self._role in (post.send_from, post.send_to):
+            self._plan.read(post)
+            if post.send_from == self._role == post.send_to:
+                self._without_repeats(post)
+
     def _without_repeats(self, post: Post) -> Post:
         """The post; a reply without the attachments that the role's notes on the same request have shown."""
         request = post.marks.in_reply_to
@@ -76,16 +82,17 @@ class RoleView:
         if post.send_to == self._role:
             self._noted.update(keys)
         elif not self._noted.isdisjoint(keys):
-            new = (one for one, key in zip(post.attachment_list, keys, strict=True) if key not in self._noted)
-            return replace(post, attachment_list=tuple(new))
+            return _with(
+                post, [one for one, key in zip(post.attachment_list, keys, strict=True) if key not in self._noted]
+            )
         return post
 
     def _own(self, post: Post) -> tuple[Message, ...]:
         """What the role said or noted, and what came of it."""
-        written = post.without_attachments(*_NOT_WRITTEN)
+        written = _with(post, [one for one in post.attachment_list if one.type in _WRITTEN])
         is_whole = post.marks.state in ("whole", "late")
         says = [post_to_text(written) if is_whole and post.send_to != post.send_from else _noted(written)]
-        says += [_content(refused) for refused in post.get_attachment(AttachmentType.invalid_response)]
+        says += [_content(one) for one in post.attachment_list if one.type is AttachmentType.invalid_response]
         outcomes = [one for one in post.attachment_list if one.type not in _WRITTEN | _APART]
         comes = [self._outcomes(outcomes)]
         if written.message or written.attachment_list or post.send_to != post.send_from or post.marks.state == "late":
@@ -144,6 +151,11 @@ class RoleView:
                 return told
         content = "\n".join(names_of(attachment))
         return f"{attachment.type.value}:{chr(10) if chr(10) in content else ' '}{content}"
+
+
+def _with(post: Post, attachments: list[Attachment]) -> Post:
+    """The post with these of its attachments, and no others."""
+    return post if len(attachments) == len(post.attachment_list) else replace(post, attachment_list=tuple(attachments))
 
 
 def _noted(written: Post) -> str:
