@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from benchmarks import idle, interrupt
+from benchmarks import compose, idle, interrupt
 from benchmarks.__main__ import main, names
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
 
@@ -108,3 +108,11 @@ def test_idle_conversations_are_measured_in_processes_of_their_own(capsys: Lines
     figures = objects(capsys)
     assert [one["case"] for one in figures] == list(idle.CASES)
     assert [one["tasks"] for one in figures] == [6, 6, 1]
+
+
+def test_composing_is_compared_with_writing_the_same_messages(capsys: Lines) -> None:
+    compose.main(["--rounds", "2,12", "--runs", "1"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["rounds", "messages", "composed", "written", "ratio"]
+    assert [row.split("  ")[0] for row in rows] == ["2", "12", "12, summed up"]
+    assert [int(row[16:26]) for row in rows] == [9, 52, 45]
