@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from callboard.actors import Role
 from callboard.prompts.parts import names_of, parts_of
 from callboard.runtime.attachment import Attachment
-from callboard.runtime.chat_model import FilePart, ImagePart
+from callboard.runtime.chat_model import FilePart, ImagePart, Message
+from callboard.runtime.context import TurnContext
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.post import Post
+from callboard.runtime.scripted_model import ScriptedModel
+from callboard.runtime.user_message import UserMessage
 
 PNG = "data:image/png;base64,iVBO"
 CSV = "data:text/csv;base64,YSxi"
@@ -73,3 +79,24 @@ def test_parts_keep_the_order_of_the_attachments() -> None:
 def test_text_names_files_and_images_but_holds_no_data() -> None:
     named = [names_of(one) for one in (file("a", "b"), image("the chart"), image(PNG), image(""))]
     assert named == [("a", "b"), ("the chart",), ("an image",), ("an image",)]
+
+
+async def test_what_a_user_shows_reaches_the_model() -> None:
+    shown = UserMessage("What is this?", attachments=(image("the chart", {"image_url": PNG}), image("a.png")))
+    with ScriptedModel({"Viewer": ["A chart."]}) as model:
+        async with open_conversation(Viewer(model)) as conversation:
+            await conversation.send(shown)
+    (request,) = model.requests
+    assert request.messages[-1] == Message(
+        "user", '{"user_message": "What is this?", "attachments": ["the chart", "a.png"]}', (ImagePart(PNG),)
+    )
+
+
+class Viewer(Role):
+    """Says what it sees."""
+
+    name = "Viewer"
+    template = "You are {{name}}."
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        return post.reply(await self.think(context, await self.messages(post, context)))
