@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from callboard.prompts.composer import compose
+from callboard.prompts.composer import Layout, compose
 from callboard.prompts.library import Library, packaged
 from callboard.prompts.material import Aside, Material
 from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
@@ -49,6 +49,9 @@ class Role(Actor):
     required: ClassVar[Collection[str]] = ("message",)
     """The members of a reply that must not be blank."""
 
+    layout: Layout = "cached"
+    """The order of what the model is sent; `taskweaver` is that of the original."""
+
     alternate: bool = False
     """Whether the model's server demands that user and assistant take turns: neighbours are then sent as one."""
 
@@ -71,9 +74,13 @@ class Role(Actor):
 
     async def messages(self, post: Post, context: TurnContext) -> tuple[Message, ...]:
         """What the model is sent: the system message, then all that memory holds for this role."""
+        material = await self.material(post, context)
+        return compose(material, layout=self.layout, alternate=self.alternate, templates=self.library)
+
+    async def material(self, post: Post, context: TurnContext) -> Material:
+        """What the messages are composed of; a subclass adds lessons, examples or the time with `replace`."""
         rounds = await get_role_rounds(context, context.role)
-        material = Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
-        return compose(material, alternate=self.alternate, templates=self.library)
+        return Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
 
     async def reply(self, post: Post, context: TurnContext) -> Reply:
         """What the model replies, parsed. Raises ReplyError for a malformed reply, which is kept as a note; ModelError.
