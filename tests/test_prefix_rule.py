@@ -209,3 +209,22 @@ async def test_the_system_message_stays_when_a_subordinate_is_started_on_the_way
         template("fw.further_subordinates").replace("{{subordinates}}", "- One"),
         '{"user_message": "hire"}',
     ]
+
+
+class Enlarged(Planner):
+    """Has a subordinate more from its first step on."""
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        await context.start_subordinate(Slow("One"))
+        return await super().receive(post, context)
+
+
+async def test_a_planner_is_told_of_a_subordinate_that_was_started_on_the_way(autojump_clock: MockClock) -> None:
+    members = {"plan_reasoning": "so", "init_plan": "1", "plan": "1", "current_plan_step": "1", "stop": "Completed"}
+    answer = json.dumps({"response": {**members, "send_to": "User", "message": "Done."}})
+    model = ScriptedModel({"Planner": [answer]})
+    async with open_conversation(Enlarged(model)) as conversation:
+        await conversation.send("q")
+    system, *rest = (message.content for message in model.requests[0].messages)
+    assert "- One" not in system
+    assert "- One" in rest[0]
