@@ -145,6 +145,8 @@ class RoleView:
         return "\n".join(map(self._outcome, attachments))
 
     def _outcome(self, attachment: Attachment) -> str:
+        if attachment.type is AttachmentType.revise_message:
+            return _content(attachment)
         if attachment.type is AttachmentType.function:
             told = tell_call(attachment, self._role, self._templates)
             if told is not None:

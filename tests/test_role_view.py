@@ -105,9 +105,7 @@ def test_a_note_is_what_the_role_wrote_and_then_what_came_of_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "type", ["execution_result", "execution_status", "code_error", "function", "verification", "revise_message"]
-)
+@pytest.mark.parametrize("type", ["execution_result", "execution_status", "code_error", "function", "verification"])
 def test_what_came_of_something_is_said_to_the_role(type: str) -> None:
     assert said(note("", at(type, "x"))) == [("user", f"{type}: x")]
     assert [author for author, _ in said(post("Planner > User", "m", at(type, "x")))] == ["assistant", "user"]
@@ -115,7 +113,7 @@ def test_what_came_of_something_is_said_to_the_role(type: str) -> None:
 
 def test_a_refused_reply_is_shown_as_it_was_written() -> None:
     refused = note("", at("invalid_response", "{oops"), at("revise_message", "Send JSON."))
-    assert said(refused) == [("assistant", "{oops"), ("user", "revise_message: Send JSON.")]
+    assert said(refused) == [("assistant", "{oops"), ("user", "Send JSON.")]
 
 
 def test_a_note_of_words_alone_is_the_words() -> None:
