@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from callboard.runtime.json_value import JsonValue
 from callboard.runtime.post import Post
 
-from .packaged import Templates
+from .library import Library
 
 
 def tell_done(post: Post) -> Iterator[str]:
@@ -42,7 +42,7 @@ def tell_state(post: Post) -> str:
     return ""
 
 
-def tell_failure(post: Post, templates: Templates) -> str:
+def tell_failure(post: Post, templates: Library) -> str:
     """Who failed, and why; of a limit, what it allowed."""
     sender, extra = post.send_from, post.marks.extra
     match extra.get("limit"), extra.get("size"):

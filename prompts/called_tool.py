@@ -12,10 +12,10 @@ from typing import Any
 
 from callboard.runtime.attachment import Attachment
 
-from .packaged import Templates
+from .library import Library
 
 
-def tell_call(attachment: Attachment, role: str, templates: Templates) -> str | None:
+def tell_call(attachment: Attachment, role: str, templates: Library) -> str | None:
     """What the note says; None for one that is not the runtime's own."""
     note = _note(attachment)
     if note is None:

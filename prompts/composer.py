@@ -29,15 +29,15 @@ from callboard.runtime.post import USER
 from callboard.runtime.round import Round
 
 from .alternation import alternating
+from .library import Library, packaged
 from .material import Aside, Material, Summary
-from .packaged import Templates, packaged
 from .role_view import RoleView
 
 Layout: TypeAlias = Literal["cached", "taskweaver"]
 
 
 def compose(
-    material: Material, *, layout: Layout = "cached", alternate: bool = False, templates: Templates = packaged
+    material: Material, *, layout: Layout = "cached", alternate: bool = False, templates: Library = packaged
 ) -> tuple[Message, ...]:
     """The messages for a role's model; they end with a user message unless the role itself spoke last.
 
@@ -52,7 +52,7 @@ def compose(
 class _Composition:
     """One composing."""
 
-    def __init__(self, material: Material, templates: Templates) -> None:
+    def __init__(self, material: Material, templates: Library) -> None:
         self._material = material
         self._templates = templates
         self._view = RoleView(material.role, templates)

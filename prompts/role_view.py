@@ -18,7 +18,7 @@ from callboard.runtime.post import USER, Post
 
 from .account_text import tell_done, tell_failure, tell_heard, tell_state
 from .called_tool import tell_call
-from .packaged import Templates
+from .library import Library
 from .parts import names_of, parts_of
 from .reply_format import MESSAGE, attachment_texts, post_to_text, response_text
 from .standing_plan import StandingPlan
@@ -48,7 +48,7 @@ _HANDED_OVER = frozenset({AttachmentType.artifact_paths, AttachmentType.image_ur
 class RoleView:
     """One reading of one role's posts."""
 
-    def __init__(self, role: str, templates: Templates) -> None:
+    def __init__(self, role: str, templates: Library) -> None:
         self._role = role
         self._templates = templates
         self._noted: set[tuple[str | None, AttachmentType, str | tuple[str, ...]]] = set()

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callboard.prompts.composer import Layout, compose
-from callboard.prompts.library import template
+from callboard.prompts.library import Library, template
 from callboard.prompts.material import Aside, Material, Summary
 from callboard.runtime.chat_model import ImagePart, Message
 from callboard.runtime.post import Post
@@ -149,14 +150,11 @@ def test_requirements_without_a_message_of_the_user_are_one() -> None:
     assert texts(Material("s", "Planner", requirements="Reply in JSON."), "taskweaver") == ["Reply in JSON."]
 
 
-def test_templates_may_be_ones_own() -> None:
-    class Loud:
-        def render(self, name: str, /, **values: object) -> str:
-            return f"{name}: {values['message']}!"
-
+def test_templates_may_be_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "fw.user_message.md").write_text("{{message}}!", encoding="utf-8")
     words = post("User > Planner", "hi", words="words-1")
     rounds = (Round.create("", post_list=[words]),)
-    assert compose(Material("s", "Planner", rounds), templates=Loud())[1].content == "fw.user_message: hi!"
+    assert compose(Material("s", "Planner", rounds), templates=Library(tmp_path))[1].content == "hi!"
 
 
 def grown(posts: Sequence[Post], past: int, calls: Sequence[int]) -> list[Material]:
