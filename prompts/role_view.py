@@ -94,7 +94,7 @@ class RoleView:
         says = [post_to_text(written) if is_whole and post.send_to != post.send_from else _noted(written)]
         says += [_content(one) for one in post.attachment_list if one.type is AttachmentType.invalid_response]
         outcomes = [one for one in post.attachment_list if one.type not in _WRITTEN | _APART]
-        comes = [self._outcomes(outcomes)]
+        comes = [self._outcomes(outcomes, post.send_from)]
         if written.message or written.attachment_list or post.send_to != post.send_from or post.marks.state == "late":
             comes.append(tell_state(post))
         said, came, parts = _joined(says), _joined(comes), parts_of(outcomes)
@@ -137,18 +137,19 @@ class RoleView:
         shown = [one for one in post.attachment_list if one.type in _HANDED_OVER or is_partial]
         yield from tell_done(post)
         yield post.message
-        yield self._outcomes(one for one in shown if one.type is not AttachmentType.shared_memory_entry)
+        told = (one for one in shown if one.type is not AttachmentType.shared_memory_entry)
+        yield self._outcomes(told, post.send_from)
         yield from tell_heard(post)
         yield tell_state(post)
 
-    def _outcomes(self, attachments: Iterable[Attachment]) -> str:
-        return "\n".join(map(self._outcome, attachments))
+    def _outcomes(self, attachments: Iterable[Attachment], author: str) -> str:
+        return "\n".join(self._outcome(one, author) for one in attachments)
 
-    def _outcome(self, attachment: Attachment) -> str:
+    def _outcome(self, attachment: Attachment, author: str) -> str:
         if attachment.type is AttachmentType.revise_message:
             return _content(attachment)
         if attachment.type is AttachmentType.function:
-            told = tell_call(attachment, self._role, self._templates)
+            told = tell_call(attachment, author, self._templates)
             if told is not None:
                 return told
         content = "\n".join(names_of(attachment))

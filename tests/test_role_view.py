@@ -344,6 +344,12 @@ def test_a_tool_is_told_by_its_call_and_its_outcome(call: Post, expected: str) -
     assert said(call) == [("user", expected)]
 
 
+def test_a_call_of_another_role_is_told_by_its_name() -> None:
+    (call,) = called(arguments={"q": "tea"}).attachment_list
+    account = post("Worker > Planner", "", call, kind="reply", state="partial")
+    assert '[Worker called search with {"q": "tea"}]' in said(account)[0][1]
+
+
 def test_a_host_that_answers_a_question_speaks_as_the_user() -> None:
     asked = post("Planner > User", "Which?", kind="question")
     assert told(asked, post("User > Planner", "B.", kind="reply", in_reply_to=asked.id)) == {"user_message": "B."}
