@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callboard.prompts.composer import Layout, compose
@@ -177,6 +177,10 @@ GROWN = st.builds(
 )
 
 
+quick = settings(max_examples=50, deadline=None)
+
+
+@quick
 @given(GROWN)
 def test_each_call_of_a_round_extends_the_one_before(materials: list[Material]) -> None:
     for earlier, later in pairwise(materials):
@@ -184,6 +188,7 @@ def test_each_call_of_a_round_extends_the_one_before(materials: list[Material]) 
         assert continues(compose(later, alternate=True), compose(earlier, alternate=True))
 
 
+@quick
 @given(GROWN, st.sampled_from(["cached", "taskweaver"]))
 def test_the_same_material_gives_the_same_messages_and_authors_alternate_if_they_must(
     materials: list[Material], layout: Layout
@@ -196,6 +201,7 @@ def test_the_same_material_gives_the_same_messages_and_authors_alternate_if_they
         assert all(one.role != after.role for one, after in pairwise(merged))
 
 
+@quick
 @given(st.lists(POSTS, max_size=6), st.integers(0, 6), st.sampled_from(["cached", "taskweaver"]), st.booleans())
 def test_no_message_is_lost(posts: list[Post], past: int, layout: Layout, alternate: bool) -> None:
     named = [
@@ -215,6 +221,7 @@ def told_by_a_template_alone(one: Post) -> bool:
     return one.marks.kind == "nudge" and one.send_from != "Planner"
 
 
+@quick
 @given(st.lists(POSTS, max_size=3), POSTS.filter(lambda one: one.send_from != "Planner" and one.send_to == "Planner"))
 def test_what_was_said_to_the_role_last_is_a_users_message(posts: list[Post], last: Post) -> None:
     assert compose(Material("s", "Planner", (Round.create("q", post_list=[*posts, last]),)))[-1].role == "user"

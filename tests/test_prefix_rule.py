@@ -22,6 +22,8 @@ from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel
+from callboard.runtime.testing import Watch, every_interrupt_point
+from callboard.runtime.testing import interrupt as injected
 from callboard.runtime.tool import Tool
 
 from .composing import continues, extends
@@ -137,6 +139,23 @@ def test_within_a_round_each_call_extends_the_one_before_whatever_interrupts(
 @CASES
 def test_the_prefix_rule_holds_in_many_conversations(alternate: bool, seed: int, said: list[tuple[float, int]]) -> None:
     check(alternate, seed, said)
+
+
+async def interrupted(watch: Watch) -> None:
+    """One round, which the watch interrupts."""
+    model = scripted(1)
+    root = Planner(model, subordinates=[Worker(model), Worker(model, name="Helper")])
+    async with open_conversation(root, options=OPTIONS) as conversation:
+        await watch(conversation).send("q")
+    for calls in by_role(list(model.requests)):
+        assert all(extends(later.messages, earlier.messages) for earlier, later in pairwise(calls))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_prefix_rule_holds_at_every_moment_of_an_interruption(level: int) -> None:
+    outcomes = every_interrupt_point(interrupted, injected(level, times=2), seeds=range(3)).outcomes
+    assert outcomes["seen"]
 
 
 async def test_the_words_stand_behind_the_outcome_of_every_call_before_them(autojump_clock: MockClock) -> None:
