@@ -15,7 +15,8 @@ From round to round these change, and each stands behind everything that does no
 
 What is found for a round in its midst, such as lessons after an intervention, stands behind the post that was the
 newest then. So an aside never moves, and with its round it goes. The layout ``taskweaver`` is the order of the
-original, which puts lessons and time into the system message and so keeps the rule in a round at most.
+original, with lessons and time in the system message and the requirements at the very end: the rule is not kept there
+when those change, or are given at all.
 """
 
 from __future__ import annotations
