@@ -16,6 +16,13 @@
     ├── LimitReached          a limit was reached: the ``__cause__`` of a RoleFailed
     ├── ToolFailed            a tool raised, or took too long
     ├── ModelError            a model gave no reply
+    │   ├── RateLimited           more was asked than is granted
+    │   ├── AuthenticationFailed  the key is wrong
+    │   ├── ContextTooLong        the messages are too long for the model
+    │   ├── ContentRefused        the provider gives no reply to this
+    │   ├── Overloaded            the server has too much to do
+    │   ├── ModelTimedOut         nothing came for too long
+    │   └── BrokenStream          the reply broke off, or is none of the protocol's
     ├── Missed                the words met nobody
     ├── ConversationClosed    the conversation is gone
     ├── RoundStopped          somebody stopped the round
@@ -27,14 +34,19 @@ The rule to know: an error keeps what it was made from as attributes, and surviv
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Literal
-
 from .callboard_error import CallboardError as CallboardError
 from .callboard_error import CausedError
 from .callboard_error import describe as describe
 from .invalid_answer import InvalidAnswer as InvalidAnswer
 from .invalid_file import InvalidFile as InvalidFile
+from .model_error import AuthenticationFailed as AuthenticationFailed
+from .model_error import BrokenStream as BrokenStream
+from .model_error import ContentRefused as ContentRefused
+from .model_error import ContextTooLong as ContextTooLong
+from .model_error import ModelError as ModelError
+from .model_error import ModelTimedOut as ModelTimedOut
+from .model_error import Overloaded as Overloaded
+from .model_error import RateLimited as RateLimited
 
 
 class DuplicateName(CallboardError):
@@ -184,19 +196,6 @@ class LimitReached(CallboardError):
 
 
 _RAISED_BY = {"depth": "max_depth= in the conversation's options", "actors": "fan_out= in the conversation's options"}
-
-
-class ModelError(CallboardError):
-    """A model gave no whole reply; `fault` says whose fault it is, `may_retry` whether the same call may do better."""
-
-    def __init__(self, message: str, *, fault: Literal["caller", "server", "network"], may_retry: bool) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fault = fault
-        self.may_retry = may_retry
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(type(self), fault=self.fault, may_retry=self.may_retry), (self.message,)
 
 
 class Missed(CallboardError):
