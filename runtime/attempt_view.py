@@ -13,6 +13,7 @@ from .event import DraftGrew, Event
 from .router import Router
 from .step import Silence
 from .turn import Turn
+from .usage import Price
 from .user_message import UserMessage
 
 
@@ -70,6 +71,18 @@ class AttemptView:
     def limits(self) -> Mapping[str, float]:
         """What this request may still use of each kind that is limited: replies, seconds, tokens and so on."""
         return self._live().budget.left(self._router.time.now())
+
+    def price_of(self, model: str) -> Price | None:
+        """What the host says that the model's tokens cost; None for a model without a price."""
+        return self._above.options.prices.get(model)
+
+    def step_goes_on(self, pause: float = 0.0) -> None:
+        """Says that a step has not stalled though its draft does not grow, and that nothing comes for `pause` seconds.
+
+        A model that thinks before it replies is such a step.
+        """
+        for silence in self._silences:
+            silence.broken(pause)
 
     def _draft_grew(self, text: str, type: str) -> None:
         for silence in self._silences:

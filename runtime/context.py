@@ -133,8 +133,9 @@ class TurnContext(AttemptView):
     async def step(self, stalled: float | None = None) -> AsyncIterator[Draft]:
         """A block round one model call, which writes its reply into the draft that this gives.
 
-        A pause stops before it; words with `delivery="after_step"` let it end. Raises ModelError if nothing is written
-        for `stalled` seconds (the conversation's option, unless given; infinity for a call that does not stream).
+        A pause stops before it; words with `delivery="after_step"` let it end. Raises ModelTimedOut if nothing is
+        written, and `step_goes_on` not called, for `stalled` seconds (the conversation's option, unless given; infinity
+        for a call that does not stream).
         """
         turn = await self._at_boundary()
         seconds = self._above.options.stalled if stalled is None else stalled
@@ -175,7 +176,7 @@ class TurnContext(AttemptView):
         """
         turn = self._live()
         if cost is None:
-            price = self._above.options.prices.get(model)
+            price = self.price_of(model)
             cost = 0.0 if price is None else price.of(input_tokens, output_tokens)
         used = Usage(model_calls=model_calls, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
         self._router.ledger.count(self._router.round, turn.role, used)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import trio
 
-from .errors import ModelError
+from .errors import ModelTimedOut
 from .gate import current_step
 from .router import Router
 from .shield import Shield, current_shield
@@ -31,12 +31,12 @@ class Silence:
         self._moved = trio.current_time()
         self.scope = trio.CancelScope(deadline=self._moved + seconds)
 
-    def broken(self) -> None:
-        """Something has come."""
+    def broken(self, pause: float = 0.0) -> None:
+        """Something has come; after it nothing can come for `pause` seconds."""
         now = trio.current_time()
-        if now - self._moved > self._seconds * _LENIENT:
-            self._moved = now
-            self.scope.deadline = now + self._seconds * (1 + _LENIENT)
+        if pause or now - self._moved > self._seconds * _LENIENT:
+            self._moved = now + pause
+            self.scope.deadline = self._moved + self._seconds * (1 + _LENIENT)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def inside_step(turn: Turn, router: Router) -> Iterator[None]:
 
 @contextmanager
 def ended_by(silence: Silence | None) -> Iterator[None]:
-    """Raises ModelError if it was too long."""
+    """Raises ModelTimedOut if it was too long."""
     if silence is None:
         yield
         return
@@ -64,7 +64,7 @@ def ended_by(silence: Silence | None) -> Iterator[None]:
         yield
     if silence.scope.cancelled_caught:
         said = f"nothing has come from the model for {silence._seconds:g} s"
-        raise ModelError(said, fault="server", may_retry=True)
+        raise ModelTimedOut(said, fault="server", may_retry=True)
 
 
 @asynccontextmanager

@@ -57,14 +57,20 @@ class Price:
 
     input: float
     output: float
+    cached: float | None = None
+    """Of the input, what the provider had kept from an earlier call; None: as all input."""
 
     def __post_init__(self) -> None:
         _check("input", self.input, int | float)
         _check("output", self.output, int | float)
+        if self.cached is not None:
+            _check("cached", self.cached, int | float)
 
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of so many tokens."""
-        return (self.input * input_tokens + self.output * output_tokens) / PER_MILLION
+    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The cost of so many tokens; `cached_tokens` are among the input."""
+        cached = self.input if self.cached is None else self.cached
+        new = input_tokens - cached_tokens
+        return (self.input * new + cached * cached_tokens + self.output * output_tokens) / PER_MILLION
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,3 +191,10 @@ async def test_each_answer_of_a_role_counts() -> None:
     async with open_conversation(Role("root", asks_thrice, Role("a", answers))) as conversation:
         await conversation.send("go")
         assert {role: used.replies for role, used in conversation.usage.by_role.items()} == {"root": 1, "a": 3}
+
+
+def test_what_the_provider_had_kept_has_a_price_of_its_own_if_the_host_gives_one() -> None:
+    assert Price(2, 5).of(1_000_000, 0, 400_000) == 2
+    assert Price(2, 5, cached=0.5).of(1_000_000, 1_000_000, 400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 5)
+    with pytest.raises(ValueError, match="cached"):
+        Price(2, 5, cached=-1)
