@@ -95,13 +95,21 @@ class RetryingDelta:
 
 
 @value
+class FallbackDelta:
+    """The request failed before anything came, and is made to another model, of this name."""
+
+    reason: str
+    model: str
+
+
+@value
 class EndDelta:
     """The reply is complete, or was cut off: `reason` is the provider's, such as stop or length."""
 
     reason: str
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | UsageDelta | RetryingDelta | EndDelta
+Delta: TypeAlias = TextDelta | ReasoningDelta | UsageDelta | RetryingDelta | FallbackDelta | EndDelta
 
 
 class ChatModel(Protocol):

@@ -127,13 +127,23 @@ class QueueChanged(Event):
 
 
 @value
-class UsageCounted(Event):
-    """A model call has used so many tokens."""
+class ModelCalled(Event):
+    """A model call has ended, whatever ended it: how long it took, and what it used."""
 
     role: str
     model: str
-    input_tokens: int
-    output_tokens: int
+    """The model that replied, or was called last."""
+    first_delta: float | None
+    """Seconds until something came, waits between calls included; None if nothing did."""
+    seconds: float
+    """Until the call ended."""
+    input_tokens: int | None
+    """None, as the other counts of tokens, if the provider did not say."""
+    output_tokens: int | None
+    cached_tokens: int | None
+    """Of the input, those that the provider had kept from an earlier call."""
+    cost: float
+    """By the host's price for the model, as it counts against the limits."""
 
 
 @value
@@ -144,6 +154,17 @@ class ModelRetried(Event):
     model: str
     reason: str
     seconds: float
+
+
+@value
+class ModelReplaced(Event):
+    """A model call failed before anything came, and is made to another model."""
+
+    role: str
+    model: str
+    reason: str
+    by: str
+    """The name of the other model."""
 
 
 @value
