@@ -15,7 +15,7 @@ from callboard.runtime.chat_model import ChatRequest, Delta, RetryingDelta
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import ModelError, RoleFailed
-from callboard.runtime.event import DraftGrew, ModelRetried, UsageCounted
+from callboard.runtime.event import DraftGrew, ModelCalled, ModelRetried
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel
@@ -104,9 +104,11 @@ async def test_a_reply_grows_in_the_draft_and_its_tokens_are_counted() -> None:
     async with open_conversation(Writer(model)) as conversation:
         events = conversation.events()
         await conversation.send("Greet.")
-    seen = [event async for event in events if isinstance(event, DraftGrew | UsageCounted)]
+    seen = [event async for event in events if isinstance(event, DraftGrew | ModelCalled)]
     assert [event.text for event in seen if isinstance(event, DraftGrew)] == ["Hel", "lo."]
-    assert seen[-1] == UsageCounted("Writer", "scripted", 7, 3)
+    called = seen[-1]
+    assert isinstance(called, ModelCalled)
+    assert (called.role, called.model, called.input_tokens, called.output_tokens) == ("Writer", "scripted", 7, 3)
 
 
 async def test_a_retry_is_seen_in_events(monkeypatch: pytest.MonkeyPatch) -> None:
