@@ -1,7 +1,7 @@
 """The retrying model: what is transient is called again, after a wait that is random, bounded and cancelled at once."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -57,7 +57,7 @@ class Plays:
 
     @asynccontextmanager
     async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Delta]]:
-        async def deltas() -> AsyncIterator[Delta]:
+        async def deltas() -> AsyncGenerator[Delta, None]:
             for item in self.items:
                 if isinstance(item, Exception):
                     raise item

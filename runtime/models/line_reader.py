@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..errors import ModelError
+from ..errors import BrokenStream
 
 LINE_LIMIT = 1 << 20
 """Bytes that a line, and the data of an event, may have: a server cannot fill the memory."""
@@ -30,7 +30,7 @@ class LineReader:
     def feed(self, data: bytes) -> Iterator[str]:
         """The lines that these bytes complete, without their breaks; read them all before the next `feed`.
 
-        Raises ModelError for a line that is too long or no UTF-8, after the lines before it.
+        Raises BrokenStream for a line that is too long or no UTF-8, after the lines before it.
         """
         if not data:
             return
@@ -47,7 +47,7 @@ class LineReader:
     def _extend(self, data: bytes) -> None:
         self._begun += data
         if len(self._begun) > self._limit:
-            raise ModelError(
+            raise BrokenStream(
                 f"the server sent a line of more than {self._limit} bytes", fault="server", may_retry=False
             )
 
@@ -55,7 +55,7 @@ class LineReader:
         try:
             line = self._begun.decode()
         except UnicodeDecodeError as error:
-            raise ModelError("the server sent a line that is no UTF-8", fault="server", may_retry=False) from error
+            raise BrokenStream("the server sent a line that is no UTF-8", fault="server", may_retry=False) from error
         self._begun.clear()
         if self._first:
             self._first = False
@@ -75,7 +75,7 @@ class EventReader:
     def feed(self, data: bytes) -> Iterator[str]:
         """The data of the events that these bytes complete; read them all before the next `feed`.
 
-        Comments and the fields beside `data` are left out. Raises ModelError as LineReader, and for too much data.
+        Comments and the fields beside `data` are left out. Raises BrokenStream as LineReader, and for too much data.
         """
         for line in self._lines.feed(data):
             name, _, text = line.partition(":")
@@ -88,7 +88,7 @@ class EventReader:
         self._data.append(text)
         self._size += len(text) + 1
         if self._size > self._limit:
-            raise ModelError(
+            raise BrokenStream(
                 f"the server sent an event of more than {self._limit} characters", fault="server", may_retry=False
             )
 
