@@ -14,7 +14,17 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from callboard.runtime.actor import Actor
-from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, ReasoningDelta, TextDelta, UsageDelta
+from callboard.runtime.chat_model import (
+    ChatRequest,
+    Delta,
+    EndDelta,
+    FilePart,
+    ImagePart,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    UsageDelta,
+)
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import ModelError
 from callboard.runtime.models import HttpChatModel
@@ -420,3 +430,23 @@ def test_httpx_comes_with_the_models_alone() -> None:
     program = "import sys, callboard.runtime.scripted_model; print('httpx' in sys.modules)"
     printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
     assert printed.stdout == "False\n"
+
+
+async def test_images_and_files_stand_behind_the_text() -> None:
+    image, file = ImagePart("https://host/a.png"), FilePart("a.pdf", "data:application/pdf;base64,AA==")
+    messages = (Message("user", "look", (image, file)), Message("user", "", (image,)))
+    async with model_at(hello) as (model, server), model.stream(ChatRequest("writer", messages)) as deltas:
+        assert [delta async for delta in deltas]
+    shown = {"type": "image_url", "image_url": {"url": "https://host/a.png"}}
+    handed = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}}
+    with_text, without = server.requests[0].body["messages"]
+    assert with_text == {"role": "user", "content": [{"type": "text", "text": "look"}, shown, handed]}
+    assert without == {"role": "user", "content": [shown]}
+
+
+async def test_each_role_has_the_model_that_it_was_given() -> None:
+    async with model_at(hello) as (small, first), model_at(hello, temperature=0.1) as (large, second):
+        for model in (small, large):
+            async with open_conversation(Writer(model)) as conversation:
+                await conversation.send("Go.")
+    assert ["temperature" in server.requests[0].body for server in (first, second)] == [False, True]

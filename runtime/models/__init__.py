@@ -1,5 +1,10 @@
-"""Models behind a network. Import this where one is made: it brings httpx, which `callboard.runtime` does not load."""
+"""Models behind a network. Import this where one is made: it brings httpx, which `callboard.runtime` does not load.
 
-from .http_chat_model import HttpChatModel, HttpModelStatistics, HttpOptions
+HttpEmbedder is imported from its module, since it brings numpy.
+"""
 
-__all__ = ["HttpChatModel", "HttpModelStatistics", "HttpOptions"]
+from .anthropic_model import AnthropicModel
+from .http_chat_model import HttpChatModel, HttpOptions
+from .streamed_model import HttpModelStatistics
+
+__all__ = ["AnthropicModel", "HttpChatModel", "HttpModelStatistics", "HttpOptions"]

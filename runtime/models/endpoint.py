@@ -53,9 +53,15 @@ class ApiKey:
         return {self.header: self.scheme + self.value} if self.value else {}
 
 
-def api_key(given: str | None, variable: str) -> str:
+def key_of(given: str | None, variable: str) -> str:
     """The key that was given, else that of the environment; empty for none."""
     return (os.environ.get(variable, "") if given is None else given).strip()
+
+
+def checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options for the server. Raises ValueError, or TypeError, for what JSON cannot hold."""
+    json.dumps(options, allow_nan=False)
+    return options
 
 
 class Connection:
@@ -76,7 +82,7 @@ class Connection:
 class Endpoint:
     """Where one model's requests go: `async with endpoint`, then `post`. Raises ValueError for what cannot be used."""
 
-    def __init__(self, base_url: str, path: str, *, name: str, key: ApiKey, connection: Connection) -> None:
+    def __init__(self, base_url: str, path: str, name: str, key: ApiKey, connection: Connection) -> None:
         self.connection = connection
         self._url = _address(base_url, path)
         self._headers = _headers(key, connection.headers)
@@ -119,7 +125,7 @@ class Endpoint:
             self.limiter.release_on_behalf_of(borrower)
 
     def __repr__(self) -> str:
-        return f"<Endpoint {self.errors.place}>"
+        return f"<Endpoint {self.errors.place}{self._url.path}>"
 
     @asynccontextmanager
     async def _response(self, client: httpx.AsyncClient, content: bytes, kind: str) -> AsyncIterator[httpx.Response]:

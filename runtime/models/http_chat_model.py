@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-import httpx
-
-from ..chat_model import ChatRequest, Delta, ImagePart, Message, Part, RetryingDelta
-from ..errors import ModelError
-from ..value import value
-from .body import closing, drain
+from ..chat_model import ChatRequest, ImagePart, Message, Part
 from .chat_reader import ChatReader
-from .delta_stream import DeltaStream
-from .endpoint import ApiKey, Connection, ConnectionOptions, Endpoint, api_key
+from .endpoint import ApiKey, Connection, ConnectionOptions, Endpoint, checked_options, key_of
 from .schema_form import CHAT_FORMS, SchemaForm, SchemaForms
+from .streamed_model import StreamedModel
 
 KEY_VARIABLE = "CALLBOARD_API_KEY"
 """The environment variable that holds the API key if none is given."""
@@ -45,18 +37,7 @@ class HttpOptions(ConnectionOptions, total=False):
     user: str
 
 
-@value
-class HttpModelStatistics:
-    """The requests of a model at one moment."""
-
-    limit: int
-    streaming: int
-    waiting: int
-    schema_as: SchemaForm
-    """How a schema is put to the server, as far as it is known what the server takes."""
-
-
-class HttpChatModel:
+class HttpChatModel(StreamedModel):
     """A ChatModel at `base_url`, such as `http://localhost:8000/v1`: `async with HttpChatModel(...) as model`.
 
     `timeout` is how many seconds it may take to connect, and may pass without a byte; at most `limit` requests run at
@@ -75,87 +56,25 @@ class HttpChatModel:
         **options: Unpack[HttpOptions],
     ) -> None:
         given: dict[str, Any] = dict(options)
-        self._name = name
-        self._endpoint = Endpoint(
-            base_url,
-            "/chat/completions",
-            name=name,
-            key=_key(api_key),
-            connection=Connection(timeout, limit, given),
-        )
-        self._forms = SchemaForms(given.pop("schema_as", "json_schema"), CHAT_FORMS)
-        self._options = given
-        json.dumps(self._options, allow_nan=False)
+        forms = SchemaForms(given.pop("schema_as", "json_schema"), CHAT_FORMS)
+        key, connection = ApiKey(key_of(api_key, KEY_VARIABLE)), Connection(timeout, limit, given)
+        super().__init__(name, Endpoint(base_url, "/chat/completions", name, key, connection), forms)
+        self._options = checked_options(given)
 
-    @property
-    def name(self) -> str:
-        """The model's name, which is sent to the server and stands in events and logs."""
-        return self._name
-
-    def statistics(self) -> HttpModelStatistics:
-        """How many requests run, and how many wait for one to end."""
-        now = self._endpoint.limiter.statistics()
-        return HttpModelStatistics(int(now.total_tokens), now.borrowed_tokens, now.tasks_waiting, self._forms.in_use)
-
-    async def __aenter__(self) -> HttpChatModel:
-        await self._endpoint.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._endpoint.close()
-
-    @asynccontextmanager
-    async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Delta]]:
-        """The deltas of the reply, as the server sends them; before them a RetryingDelta for each form it refused.
-
-        Cancelled, or the block left early: the connection is closed at once. Raises ModelError.
-        """
-        connection = self._endpoint.connection
-        async with AsyncExitStack() as stack:
-            response, refusals = await self._accepted(request, stack)
-            async with closing(response.aiter_raw()) as chunks:
-                reader = ChatReader(self._endpoint.errors, connection.line_limit)
-                deltas = DeltaStream(chunks, reader, connection.reply_limit, refusals)
-                yield deltas
-                if deltas.ended:
-                    await drain(chunks)
-
-    def __repr__(self) -> str:
-        return f"<HttpChatModel {self._endpoint.errors.place}>"
-
-    async def _accepted(self, request: ChatRequest, stack: AsyncExitStack) -> tuple[httpx.Response, list[Delta]]:
-        """The server's answer to the first form of the request that it takes, and its refusals before."""
-        form, refusals = self._forms.in_use, list[Delta]()
-        while True:
-            body = self._body(request, form)
-            try:
-                response = await stack.enter_async_context(self._endpoint.post(body, "text/event-stream"))
-            except ModelError as error:
-                following = None if request.schema is None else self._forms.after(form, error)
-                if following is None:
-                    raise
-                form = following
-                refusals.append(RetryingDelta(error.message, 0.0))
-            else:
-                if refusals:
-                    self._forms.in_use = form
-                return response, refusals
-
-    def _body(self, request: ChatRequest, form: SchemaForm) -> dict[str, Any]:
+    def body(self, request: ChatRequest, schema: dict[str, Any]) -> dict[str, Any]:
+        """As the chat completions have it."""
         return {
             "stream_options": {"include_usage": True},
             **self._options,
-            **self._forms.members(form, request.schema),
-            "model": self._name,
+            **schema,
+            "model": self.name,
             "stream": True,
             "messages": [_message(message) for message in request.messages],
         }
 
-
-def _key(given: str | None) -> ApiKey:
-    return ApiKey(api_key(given, KEY_VARIABLE))
+    def reader(self) -> ChatReader:
+        """Reads what the chat completions stream."""
+        return ChatReader(self._endpoint.errors, self._endpoint.connection.line_limit)
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -73,8 +73,15 @@ def allows_strict(schema: object) -> bool:
 
 
 _STRICTLY_UNKNOWN = {"allOf", "oneOf", "not", "if", "patternProperties", "dependentRequired", "dependentSchemas"}
-_FORMAT = re.compile("response.?format|json.?(schema|object|mode)|structured|grammar|guided", re.I)
-_TOOL = re.compile(r"\btools?\b|tool_choice|function", re.I)
+
+
+def speaking_of(pattern: str) -> re.Pattern[str]:
+    """A pattern for the words of a refusal."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_FORMAT = speaking_of("response.?format|json.?(schema|object|mode)|structured|grammar|guided")
+_TOOL = speaking_of(r"\btools?\b|tool_choice|function")
 
 
 def _json_schema(schema: ReplySchema) -> dict[str, Any]:
