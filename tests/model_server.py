@@ -92,15 +92,18 @@ class Server:
         head, _, body = data.partition(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].split()[0])
         while len(body) < length:
-            body += await stream.receive_some()
+            more = await stream.receive_some()
+            if not more:
+                return None
+            body += more
         return Exchange(stream, head.decode(), json.loads(body))
 
 
 @asynccontextmanager
-async def served(answer: Answer) -> AsyncIterator[tuple[Server, str]]:
-    """A server, and its address."""
+async def served(answer: Answer, seconds: float = 20) -> AsyncIterator[tuple[Server, str]]:
+    """A server, and its address; the block may take so many seconds."""
     server = Server(answer)
-    with trio.fail_after(20):
+    with trio.fail_after(seconds):
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
             nursery.start_soon(trio.serve_listeners, server.serve, [listener])
@@ -109,9 +112,11 @@ async def served(answer: Answer) -> AsyncIterator[tuple[Server, str]]:
 
 
 @asynccontextmanager
-async def model_at(answer: Answer, **options: Any) -> AsyncIterator[tuple[HttpChatModel, Server]]:
+async def model_at(
+    answer: Answer, *, seconds: float = 20, **options: Any
+) -> AsyncIterator[tuple[HttpChatModel, Server]]:
     """A model and the server behind it."""
-    async with served(answer) as (server, url), HttpChatModel(url, name="small", **options) as model:
+    async with served(answer, seconds) as (server, url), HttpChatModel(url, name="small", **options) as model:
         yield model, server
 
 

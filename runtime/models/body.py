@@ -1,4 +1,4 @@
-"""The body of a response of httpx: its start, its end, and leaving it in between.
+"""The bodies of httpx: that of a request, and of a response its start, its end, and leaving it in between.
 
 The rule to know: whoever reads a body does it inside `closing`, and reads it raw. The decoders of httpx may fail in
 the middle of its nested generators, which would then be left open.
@@ -15,6 +15,31 @@ import trio
 _ERROR_LIMIT = 1 << 16
 _ERROR_SECONDS = 5.0
 _DRAIN_SECONDS = 0.5
+
+
+class SentBody(httpx.AsyncByteStream):
+    """The body of a request. httpx has an async generator for it, which is left open by a request that is cut in it."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _Once([self._content])
+
+
+class _Once:
+    """An async iterator over what is there already."""
+
+    def __init__(self, items: list[bytes]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._items:
+            raise StopAsyncIteration
+        return self._items.pop(0)
 
 
 async def start_of_body(response: httpx.Response) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 import httpx
 import trio
 
-from .body import start_of_body
+from .body import SentBody, start_of_body
 from .http_error import HttpErrors
 from .line_reader import LINE_LIMIT
 
@@ -133,6 +133,7 @@ class Endpoint:
             headers, timeout = self._headers.copy(), self.connection.timeout
             headers["Accept"] = kind
             sent = client.build_request("POST", self._url, content=content, headers=headers, timeout=timeout)
+            sent.stream = SentBody(content)
             response = await client.send(sent, stream=True, follow_redirects=False)
         try:
             with self.errors.mapped():
