@@ -11,8 +11,8 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +21,10 @@ import trio
 
 from callboard import __version__
 from callboard.runtime import CallboardError, Transcript
+from callboard.runtime.backoff import Backoff
 from callboard.runtime.chat_model import ChatModel
 from callboard.runtime.errors import InvalidFile
+from callboard.runtime.retrying_model import RetryingModel
 
 from .demo import Outcome, demo_roles, report, run_demo
 from .demo_script import demo_model
@@ -37,6 +39,9 @@ and the role above it, the code is stopped, and the same round goes on with them
 """
 
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+
+BACKOFF = Backoff(attempts=3)
+"""How a model behind HTTP is called again: whoever waits at a terminal waits three seconds at most."""
 
 
 class CommandFailed(Exception):
@@ -157,7 +162,13 @@ def _model(options: argparse.Namespace) -> AbstractAsyncContextManager[ChatModel
         )
     except ValueError as error:
         options.parser.error(f"--model-url: {error}")
-    return model
+    return _retrying(model)
+
+
+@asynccontextmanager
+async def _retrying(model: AbstractAsyncContextManager[ChatModel]) -> AsyncIterator[ChatModel]:
+    async with model as entered:
+        yield RetryingModel(entered, backoff=BACKOFF)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from callboard.runtime import Transcript
+from callboard.runtime.backoff import Backoff
 from callboard.runtime.chat_model import ChatRequest, Message
 from callboard.service import command_line
 from callboard.service.command_line import main
@@ -51,9 +52,13 @@ def test_a_key_that_is_not_in_the_environment_is_wrong_usage(capsys: pytest.Capt
     assert "NO_SUCH_VARIABLE is not set" in capsys.readouterr().err
 
 
-def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_is_not_there_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_line, "BACKOFF", Backoff(first=0))
     code = main(["demo", "--model-url", "http://127.0.0.1:9/v1", "--model", "m"])
-    error = capsys.readouterr().err
+    printed, error = capsys.readouterr()
+    assert printed.count("asks its model again") == 3
     assert (code, error.count("\n")) == (1, 1)
     assert "127.0.0.1:9" in error
 
