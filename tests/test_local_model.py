@@ -1,5 +1,6 @@
 """A real model on this machine, behind `../shared/tools/local-model`: its replies stream, and a cut ends its work."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,8 +12,15 @@ import httpx
 import pytest
 import trio
 
-from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, TextDelta
+from callboard.actors.role import Role
+from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, ReplySchema, TextDelta
+from callboard.runtime.context import TurnContext
+from callboard.runtime.event import DraftGrew, ModelCalled
+from callboard.runtime.json_value import FrozenMapping
 from callboard.runtime.models import HttpChatModel
+from callboard.runtime.opening import open_conversation
+from callboard.runtime.post import Post
+from callboard.runtime.retrying_model import RetryingModel
 
 START = Path(__file__).parents[2] / "shared/tools/local-model/start"
 
@@ -97,3 +105,66 @@ async def test_a_cut_ends_the_work_of_the_server(base_url: str) -> None:
     print(came, f"counted after {trio.current_time() - start:.3f} s", await stats(base_url))
     after = await stats(base_url)
     assert (after["aborted"], after["finished"]) == (before["aborted"] + 1, before["finished"])
+
+
+SCHEMA = ReplySchema(
+    "reply",
+    FrozenMapping(
+        {
+            "type": "object",
+            "properties": {
+                "send_to": {"enum": ["User", "Worker"]},
+                "message": {"type": "string", "maxLength": 60},
+            },
+            "required": ["send_to", "message"],
+            "additionalProperties": False,
+        }
+    ),
+)
+
+
+async def test_a_reply_is_of_its_schema(base_url: str) -> None:
+    request = ChatRequest("writer", (Message("user", "Greet the user in one sentence."),), SCHEMA)
+    async with HttpChatModel(base_url, name="gemma-3-270m", max_tokens=120, temperature=0) as model:
+        with trio.fail_after(120):
+            async with model.stream(request) as deltas:
+                text = "".join([delta.text async for delta in deltas if isinstance(delta, TextDelta)])
+        print(text, model.statistics())
+        reply = json.loads(text)
+        assert reply["send_to"] in ("User", "Worker") and isinstance(reply["message"], str) and len(reply) == 2
+        assert model.statistics().schema_as == "json_schema"
+
+
+class Writer(Role):
+    """Answers with what its model replies."""
+
+    name = "Writer"
+    template = "You are a writer."
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        return post.reply(await self.think(context, await self.messages(post, context)))
+
+
+async def test_words_of_the_user_end_the_work_of_the_server_and_the_answer_is_another(base_url: str) -> None:
+    before = await stats(base_url)
+    with trio.fail_after(240):
+        async with (
+            HttpChatModel(base_url, name="gemma-3-270m", max_tokens=30) as model,
+            open_conversation(Writer(RetryingModel(model))) as conversation,
+        ):
+            events = conversation.events()
+            started = conversation.communicate("Write a very long story about the sea.")
+            async for event in events:
+                if isinstance(event, DraftGrew):
+                    break
+            receipt = conversation.intervene("Say only: hello.")
+            kept = await receipt.stopped()
+            while (await stats(base_url))["aborted"] == before["aborted"]:
+                await trio.lowlevel.checkpoint()
+            answer = await started.reply()
+    called = [event async for event in events if isinstance(event, ModelCalled)]
+    after = await stats(base_url)
+    print(kept.posts[0].message, "|", answer, after, called)
+    assert (after["aborted"], after["finished"]) == (before["aborted"] + 1, before["finished"] + 1)
+    assert len(called) == 2 and all(call.first_delta is not None for call in called)
+    assert [post.marks.state for post in kept.posts] == ["partial"]
