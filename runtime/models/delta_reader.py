@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ..chat_model import Delta, EndDelta, ReasoningDelta, TextDelta
+from ..errors import BrokenStream
 from .http_error import HttpErrors
 from .line_reader import LINE_LIMIT, EventReader
 
@@ -56,7 +57,7 @@ class DeltaReader(ABC):
             yield kind(_REPLACEMENT)
         yield self.end()
 
-    def broken_off(self) -> Exception:
+    def broken_off(self) -> BrokenStream:
         """The error of a stream that ended before the reply was complete."""
         return self.errors.broken("the stream ended before the reply was complete", may_retry=True)
 
