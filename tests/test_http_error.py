@@ -93,6 +93,11 @@ def test_an_error_says_when_to_ask_again(status: int) -> None:
     assert of_status(status).retry_after is None
 
 
+async def test_what_a_server_says_of_when_reaches_the_error() -> None:
+    error = await failure(saying("HTTP/1.1 429 Slow\r\nRetry-After: 12\r\nContent-Length: 0\r\n\r\n"))
+    assert isinstance(error, RateLimited) and error.retry_after == 12
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [

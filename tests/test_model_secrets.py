@@ -16,6 +16,7 @@ from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import ModelError, RoleFailed
 from callboard.runtime.fallback_model import FallbackModel
 from callboard.runtime.models import AnthropicModel, HttpChatModel
+from callboard.runtime.models.endpoint import ApiKey
 from callboard.runtime.models.http_embedder import HttpEmbedder
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
@@ -99,6 +100,13 @@ async def test_the_keys_of_the_other_models_are_as_hidden(monkeypatch: pytest.Mo
             await embedder.embed(["a"])
         with pytest.raises(ModelError) as second:
             await ask(model)
-        shown = [repr(model), repr(embedder), repr(model._endpoint), str(first.value), str(second.value)]
+        shown = [
+            repr(ApiKey(KEY)),
+            repr(model),
+            repr(embedder),
+            repr(model._endpoint),
+            str(first.value),
+            str(second.value),
+        ]
     assert all(KEY in exchange.head for exchange in server.requests) and len(server.requests) == 2
     assert not any(KEY in text for text in shown)
