@@ -450,3 +450,8 @@ async def test_each_role_has_the_model_that_it_was_given() -> None:
             async with open_conversation(Writer(model)) as conversation:
                 await conversation.send("Go.")
     assert ["temperature" in server.requests[0].body for server in (first, second)] == [False, True]
+
+
+async def test_models_share_the_certificates_of_the_machine() -> None:
+    async with model_at(hello) as (first, _), model_at(hello) as (second, _):
+        assert pool(first) is not pool(second) and pool(first)._ssl_context is pool(second)._ssl_context
