@@ -42,7 +42,7 @@ class Draft:
         self._attempt = attempt
         self._grew = grew
         self._pieces: list[str] = []
-        self._parts: dict[AttachmentType, list[str]] = {}
+        self._parts: dict[str, list[str]] = {}
         self._progress: dict[tuple[str, str], list[str]] = {}
         self._sealed = False
 
@@ -75,13 +75,17 @@ class Draft:
     def attach(self, type: AttachmentType | str, text: str) -> None:
         """Adds a piece to the attachment of that type. Raises ValueError for a type that is none, AttemptEnded."""
         self._refuse_if_sealed()
-        type = attachment_type(type)
-        if type is AttachmentType.shared_memory_entry:
+        name = str.__str__(type)
+        pieces = self._parts.get(name)
+        if pieces is None and attachment_type(name) is AttachmentType.shared_memory_entry:
             raise ValueError("a shared memory entry is not written piece by piece; use context.share")
-        check_text(text, f"{type.value} of a draft")
+        check_text(text, name)
+        if pieces is not None:
+            pieces.append(text)
+        elif text:
+            self._parts[name] = [text]
         if text:
-            self._parts.setdefault(type, []).append(text)
-            self._grew(text, type.value)
+            self._grew(text, name)
 
     def progress(self, tool: str, text: str, call: str = "") -> None:
         """Adds to what a running tool has said of itself; interrupted, it stands in the outcome of that call."""
