@@ -31,12 +31,16 @@ OnText: TypeAlias = Callable[[str], object]
 """Takes a piece of the reply, in the step in which it comes; True ends the call, since enough has come."""
 
 
+class ReplyCutOff(ModelError):
+    """The caller's fault: the reply is longer than the server's limit of tokens; ask for less, or allow more."""
+
+
 async def call_model(context: TurnContext, model: ChatModel, request: ChatRequest, on_text: OnText) -> None:
     """One call, whose text is handed to `on_text` as it comes; what it uses counts against the limits.
 
     A call that is made again, or to another model, counts as a call more. Cancelled: the call is ended at once. A cut
-    that is under way when the reply is complete is met before this returns. Raises LimitReached, and ModelError, also
-    for a reply that was cut off at the server's limit of tokens.
+    that is under way when the reply is complete is met before this returns. Raises LimitReached, ModelError, and
+    ReplyCutOff for a reply that was cut off at the server's limit of tokens.
     """
     context.spend(model=model.name, model_calls=1)
     reached: LimitReached | None = None
@@ -50,7 +54,7 @@ async def call_model(context: TurnContext, model: ChatModel, request: ChatReques
     if reached is not None:
         raise reached
     if call.ended == CUT_OFF:
-        raise ModelError(f"{call.model} cut its reply off: {CUT_OFF}", fault="caller", may_retry=False)
+        raise ReplyCutOff(f"{call.model} cut its reply off: {CUT_OFF}", fault="caller", may_retry=False)
     await trio.lowlevel.checkpoint_if_cancelled()
 
 
