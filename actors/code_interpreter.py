@@ -15,10 +15,12 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import trio
+from pydantic import BaseModel
 
-from callboard.prompts.reply_format import Reply, ReplyError
+from callboard.prompts.reply_format import NotBlank, Reply
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel
 from callboard.runtime.context import LiveContext, TurnContext
@@ -34,6 +36,14 @@ MOST_OUTPUT = 8_000
 _NO_ARTIFACT = re.compile(r"code-\d+\.py|\..*|__pycache__")
 
 
+class CodeReply(BaseModel):
+    """All that a code interpreter is asked for; it can go on without a thought."""
+
+    thought: str = ""
+    reply_type: Literal["python", "text"]
+    reply_content: NotBlank
+
+
 @dataclass(eq=False, repr=False)
 class CodeInterpreter(Role):
     """Writes and runs Python; each conversation has a working folder, each run a fresh process. POSIX only.
@@ -45,8 +55,7 @@ class CodeInterpreter(Role):
     introduction = "Writes Python and runs it: give it one step of computing, reading or making files, with its data."
     template = '{{include "code_interpreter"}}'
     reply_format = '{{include "reply_format.code_interpreter"}}'
-    allowed = frozenset({AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content})
-    required = ("reply_type", "reply_content")
+    reply_model = CodeReply
 
     model: ChatModel
     _: KW_ONLY
@@ -78,8 +87,8 @@ class CodeInterpreter(Role):
     async def receive(self, post: Post, context: TurnContext) -> Post:
         """The model's words, or what its code printed; after `most_attempts` runs that failed, the last failure.
 
-        Cancelled: the code is stopped, and what it had printed is kept. Raises ReplyError, ModelError, and OSError if
-        the folder has gone.
+        Cancelled: the code is stopped, and what it had printed is kept. Raises what `reply` raises, and OSError if the
+        folder has gone.
         """
         before = _files_in(context.state)
         for number in range(1, self.most_attempts + 1):
@@ -89,8 +98,6 @@ class CodeInterpreter(Role):
             if kind == "text":
                 return post.reply(content, reply.attachments)
             context.record("", *reply.attachments)
-            if kind != "python":
-                raise ReplyError(f"reply_type must be python or text, and is {kind!r}")
             result = await self._run(content, context)
             # From here on there is no wait: the outcome is recorded, and returned, in the step in which it is known.
             context.draft.take_attachments()

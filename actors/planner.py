@@ -7,8 +7,11 @@ or the answer. So memory holds the plan's whole course, and a new attempt goes o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from callboard.prompts.reply_format import Reply
+from pydantic import BaseModel
+
+from callboard.prompts.reply_format import NotBlank, Reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel
@@ -19,22 +22,27 @@ from callboard.runtime.post import Post
 from .role import Role
 
 
+class PlannerReply(BaseModel):
+    """All that a planner is asked for; it can go on without a plan, but not without somebody to say something to."""
+
+    plan_reasoning: str = ""
+    init_plan: str = ""
+    plan: str = ""
+    current_plan_step: str = ""
+    stop: Literal[
+        "InProcess", "Completed", "Clarification", "AdditionalInformation", "SecurityRisks", "TaskFailure"
+    ] = "InProcess"
+    send_to: NotBlank
+    message: NotBlank
+
+
 class Planner(Role):
     """Splits a task into steps and has its subordinates do them."""
 
     introduction = "Plans and directs: give it a task that takes several steps, and it answers when all are done."
     template = '{{include "planner"}}'
     reply_format = '{{include "reply_format.planner"}}'
-    allowed = frozenset(
-        {
-            AttachmentType.plan_reasoning,
-            AttachmentType.init_plan,
-            AttachmentType.plan,
-            AttachmentType.current_plan_step,
-            AttachmentType.stop,
-        }
-    )
-    required = ("send_to", "message")
+    reply_model = PlannerReply
 
     def __init__(
         self,
@@ -51,18 +59,19 @@ class Planner(Role):
     async def receive(self, post: Post, context: TurnContext) -> Post:
         """The answer to whoever asked, after all that was asked of subordinates for it.
 
-        A subordinate that fails is the model's to deal with. Raises ReplyError for a malformed reply, ValueError for
-        an unknown recipient, CallboardError after `most_steps` replies without an answer, ModelError.
+        A subordinate that fails is the model's to deal with. Raises what `reply` raises, and CallboardError after
+        `most_steps` replies without an answer.
         """
         for _ in range(self.most_steps):
             reply = await self.reply(post, context)
             if reply.send_to == post.send_from:
                 return post.reply(reply.message, reply.attachments)
-            if reply.send_to not in context.subordinates:
-                context.record(reply.message, *reply.attachments)
-                raise ValueError(_unknown(reply.send_to, (*context.subordinates, post.send_from)))
             await self._direct(reply, context)
         raise CallboardError(f"no answer after {self.most_steps} steps of {context.role}; allow more with most_steps")
+
+    def recipients(self, post: Post, context: TurnContext) -> tuple[str, ...]:
+        """The subordinates in the order of their start, then who asked."""
+        return tuple(dict.fromkeys((*context.subordinates, post.send_from)))
 
     async def _direct(self, reply: Reply, context: TurnContext) -> None:
         """Has a step done; its answer, or its failure, is in memory afterwards."""
@@ -79,7 +88,3 @@ class Planner(Role):
                 context.record(reply.message, *reply.attachments, told)
             case RoleFailed(role=role) | NoReply(role=role) | RequestRecalled(role=role) if role != reply.send_to:
                 context.record("", told)  # it was handed on, and the account went to the role that did so
-
-
-def _unknown(name: str, known: Sequence[str]) -> str:
-    return f"the model addressed {name!r}; it may address {', '.join(dict.fromkeys(known))}"

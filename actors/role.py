@@ -6,23 +6,27 @@ no wait in between. Up to then it is in the draft, and an interruption keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
+
+import trio
+from pydantic import BaseModel
 
 from callboard.prompts.composer import Layout, compose
 from callboard.prompts.library import Library, packaged
 from callboard.prompts.material import Aside, Material
-from callboard.prompts.reply_format import Reply, ReplyError, parse_reply
+from callboard.prompts.reply_format import MessageReply, Reply, ReplyError, reply_schema
 from callboard.runtime.actor import Actor
-from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel, ChatRequest, Message
 from callboard.runtime.context import TurnContext
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.post import Post
 
-from .model_call import call_model
+from .course import Course, correction
+from .model_call import ReplyCutOff, call_model
+from .reply_draft import ReplyDraft
 
-_SHOWN = 300
+_REPEATED = "it is the same reply again, though nothing new has come since"
 
 
 class Role(Actor):
@@ -43,11 +47,11 @@ class Role(Actor):
     library: Library = packaged
     """Where the templates are found that those two include; folders of one's own may replace them."""
 
-    allowed: ClassVar[frozenset[AttachmentType] | None] = None
-    """The types of attachments that a reply may have; None for all that a model can make."""
+    reply_model: ClassVar[type[BaseModel]] = MessageReply
+    """What `reply` holds the model to: a field for each member that a reply may have."""
 
-    required: ClassVar[Collection[str]] = ("message",)
-    """The members of a reply that must not be blank."""
+    most_corrections: int = 3
+    """How often in one turn a reply is put back to the model that was malformed, too long, or a repetition."""
 
     layout: Layout = "cached"
     """The order of what the model is sent; `taskweaver` is that of the original."""
@@ -83,16 +87,48 @@ class Role(Actor):
         return Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
 
     async def reply(self, post: Post, context: TurnContext) -> Reply:
-        """What the model replies, parsed. Raises ReplyError for a malformed reply, which is kept as a note; ModelError.
+        """What the model replies, parsed, streamed into the draft as the message and the attachments that it says.
 
-        Cancelled: as `think`.
+        One that is none is kept as a note, with what is wrong with it, and the model is asked again: each call counts
+        against the limits. Cancelled: as `think`. Raises ReplyError after `most_corrections` of that; LimitReached;
+        ModelError, for a stream that broke off too.
         """
-        text = await self.think(context, await self.messages(post, context))
+        while True:
+            course = Course(await get_role_rounds(context, context.role), post, context.role)
+            messages, recipients = await self.messages(post, context), self.recipients(post, context)
+            said = ReplyDraft(context, self.reply_model, self.early_stop)
+            request = ChatRequest(context.role, tuple(messages), reply_schema(self.reply_model, recipients))
+            cut_off = await self._call(context, request, said)
+            # From here on there is no wait: a reply leaves the draft in the step in which it is returned or noted.
+            reply, problem = said.finish(recipients, cut_off=cut_off)
+            repeated = course.repeats(said.text, reply)
+            context.draft.take()
+            context.draft.take_attachments()
+            if reply is not None and not repeated:
+                return reply
+            context.record("", *correction(said.text, self._told(problem, repeated=repeated)))
+            if course.corrections >= self.most_corrections:
+                raise ReplyError(problem or _REPEATED, said.text, course.corrections + 1)
+
+    async def _call(self, context: TurnContext, request: ChatRequest, said: ReplyDraft) -> bool:
+        """Whether the model was not let write all."""
         try:
-            return parse_reply(text, allowed=self.allowed, required=self.required)
-        except ReplyError as error:
-            context.record("", Attachment.create(AttachmentType.invalid_response, text))
-            raise ReplyError(f"{error}; the model said: {_shortened(text)}") from error
+            await call_model(context, self.model, request, said.feed)
+        except ReplyCutOff:
+            await trio.lowlevel.checkpoint_if_cancelled()  # a cut is met while the draft holds the reply
+            return True
+        return False
+
+    def recipients(self, post: Post, context: TurnContext) -> tuple[str, ...]:
+        """The names that a reply may be sent to, always in the same order; none if it does not matter."""
+        return ()
+
+    def early_stop(self, kind: str, value: str) -> bool:
+        """Whether all is said that is wanted, asked for each member once it is whole: the call is ended then.
+
+        What such a call has used is not known, since models tell it at the end.
+        """
+        return False
 
     def system_message(self, post: Post, context: TurnContext) -> str:
         """The template, filled in.
@@ -118,6 +154,11 @@ class Role(Actor):
             return ()
         return (Aside(self.library.render("fw.further_subordinates", subordinates=self._introduced(further))),)
 
+    def _told(self, problem: str, *, repeated: bool) -> str:
+        """What a model is told of a reply that is put back to it."""
+        told = [self.library.render("fw.msg_misformat", problem=problem)] if problem else []
+        return "\n".join([*told, self.library.render("fw.msg_repeat")] if repeated else told)
+
     def _introduced(self, names: Iterable[str]) -> str:
         """One line for each, with what is known of it."""
         known = {actor.name: _introduction(actor) for actor in self.subordinates}
@@ -126,8 +167,3 @@ class Role(Actor):
 
 def _introduction(actor: Actor) -> str:
     return getattr(actor, "introduction", "") or (type(actor).__doc__ or "").strip().partition("\n")[0]
-
-
-def _shortened(text: str) -> str:
-    left_out = len(text) - _SHOWN
-    return text if left_out <= 0 else f"{text[:_SHOWN]}… ({left_out} characters more)"

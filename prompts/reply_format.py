@@ -1,32 +1,72 @@
-"""The reply format: the JSON that a model replies with, read strictly and written the same way.
+"""The reply format: the JSON that a model replies with, held to what its role needs, and written the same way.
 
 The rule to know: a reply is one object, ``{"response": {…}}``, whose members are ``send_to``, ``message`` and types of
-attachments. What is not exactly that is refused with a text that the model can be shown.
+attachments. What a role can do without may be missing; what it needs and is not there is said so that the model can
+mend it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from math import isfinite
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from callboard.runtime.attachment import Attachment, AttachmentType
-from callboard.runtime.json_value import check_text
+from callboard.runtime.chat_model import ReplySchema
+from callboard.runtime.json_value import FrozenMapping, check_text
 from callboard.runtime.post import Post
 
-RESPONSE, SEND_TO, MESSAGE = "response", "send_to", "message"
+from .reply_members import RESPONSE, Unheard
+from .reply_reader import ReplyReader, ReplyReport
+
+SEND_TO, MESSAGE = "send_to", "message"
 
 NEVER = frozenset({AttachmentType.shared_memory_entry, AttachmentType.text, AttachmentType.function})
 """What a model cannot make by writing it: the runtime's own, and what is retired."""
 
-_TYPES = frozenset(AttachmentType) - NEVER
-_FENCE = "```"
+_TYPES = tuple(type.value for type in AttachmentType if type not in NEVER)
+_SHOWN = 300
 
 
 class ReplyError(ValueError):
-    """The model's fault: its reply is not in the format. The text says what is wrong, and where."""
+    """The model's fault: its reply is not in the format. `problem` says what is wrong and where, `said` is all of it.
+
+    `asked` is how often it was asked before it was given up: once, and again after each malformed reply.
+    """
+
+    def __init__(self, problem: str, said: str = "", asked: int = 1) -> None:
+        super().__init__(problem, said, asked)
+        self.problem = problem
+        self.said = said
+        self.asked = asked
+
+    def __str__(self) -> str:
+        left_out = len(self.said) - _SHOWN
+        said = self.said if left_out <= 0 else f"{self.said[:_SHOWN]}… ({left_out} characters more)"
+        often = f", after it was asked {self.asked} times" if self.asked > 1 else ""
+        return f"{self.problem}{often}" + (f"; the model said: {said}" if said else "")
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+NotBlank = Annotated[str, AfterValidator(_not_blank)]
+"""A text that says something."""
+
+
+class MessageReply(BaseModel):
+    """A reply with a message, and with whatever attachments a model can make."""
+
+    model_config = ConfigDict(extra="allow")
+
+    message: NotBlank
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +75,91 @@ class Reply:
 
     message: str
     send_to: str
-    """The name it wrote, whether or not there is such a role; empty if it wrote none."""
+    """The name it wrote; empty if it wrote none."""
     attachments: tuple[Attachment, ...]
     """In the order they were written, at most one of a type."""
+    report: ReplyReport = field(default=ReplyReport(), compare=False)
+    """How it was read: what it said beside the reply, and what was accepted of it."""
 
 
-def parse_reply(
-    text: str, *, allowed: frozenset[AttachmentType] | None = None, required: Collection[str] = ()
+def parse_reply(text: str, model: type[BaseModel] = MessageReply, recipients: Sequence[str] = ()) -> Reply:
+    """What the whole text says. Raises ReplyError for what is no whole reply, or none that `model` takes."""
+    reader = ReplyReader(members_of(model), Unheard())
+    reader.feed(text)
+    report = reader.close()
+    if not report.complete:
+        raise ReplyError(report.problem, text)
+    try:
+        return validated(reader.values, report, model, recipients)
+    except ReplyError as error:
+        raise ReplyError(error.problem, text) from None
+
+
+def validated(
+    values: Mapping[str, str], report: ReplyReport, model: type[BaseModel], recipients: Sequence[str] = ()
 ) -> Reply:
-    """What the text says; white space and one json fence round the whole are passed over.
+    """The reply that has these members. Raises ReplyError, with all that is wrong, for one that `model` refuses.
 
-    Values that are no strings become their JSON text, null an empty string. `allowed` are the types of attachments
-    that may stand in it, all that a model can make if not given; `required` the members that must not be blank. Raises
-    ReplyError.
+    `recipients` are the names that `send_to` may be, any if there are none.
     """
-    members = _members(_decode(text))
-    _check_names(members, _TYPES if allowed is None else allowed & _TYPES)
-    texts = {name: _text(value, name) for name, value in members.items()}
-    if missing := [name for name in required if not texts.get(name, "").strip()]:
-        raise ReplyError(f"missing in {RESPONSE!r}: {', '.join(missing)}")
-    message, send_to = texts.pop(MESSAGE, ""), texts.pop(SEND_TO, "")
-    return Reply(message, send_to, tuple(Attachment.create(name, content) for name, content in texts.items()))
+    problems = list(_problems(values, model))
+    to = values.get(SEND_TO, "")
+    if recipients and to.strip() and to not in recipients:
+        problems.append(f"{SEND_TO} is {to!r:.80}, and must be one of {', '.join(recipients)}")
+    if report.unknown and (problems or model.model_config.get("extra") == "forbid"):
+        problems.append(f"there is no member {', '.join(map(repr, report.unknown))}")
+    if problems:
+        raise ReplyError("; ".join(problems))
+    attachments = (Attachment.create(name, text) for name, text in values.items() if name not in (SEND_TO, MESSAGE))
+    return Reply(values.get(MESSAGE, ""), to, tuple(attachments), report)
+
+
+def _problems(values: Mapping[str, str], model: type[BaseModel]) -> Iterable[str]:
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False)
+        if missing := [str(one["loc"][0]) for one in errors if one["type"] == "missing"]:
+            yield f"missing in {RESPONSE!r}: {', '.join(missing)}"
+        for one in errors:
+            if one["type"] != "missing":
+                where = ".".join(map(str, one["loc"])) or RESPONSE
+                yield f"{where}: {one['msg'].removeprefix('Value error, ')}"
+
+
+@cache
+def members_of(model: type[BaseModel]) -> frozenset[str]:
+    """The members that a reply of the model may have. Raises TypeError for a field that is no member of replies."""
+    possible = {*_TYPES, SEND_TO, MESSAGE}
+    if wrong := sorted(model.model_fields.keys() - possible):
+        raise TypeError(f"{model.__name__} has fields that no reply has: {', '.join(wrong)}")
+    return frozenset(possible if model.model_config.get("extra") == "allow" else model.model_fields)
+
+
+@cache
+def reply_schema(model: type[BaseModel], recipients: tuple[str, ...] = ()) -> ReplySchema:
+    """The schema of the model's replies: each member is asked for, and no other. The same for the same arguments."""
+    schema = model.model_json_schema()
+    properties = {name: _plain(member) for name, member in schema.pop("properties", {}).items()}
+    if recipients and SEND_TO in properties:
+        properties[SEND_TO]["enum"] = list(recipients)
+    response = _closed(properties)
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return ReplySchema("reply", FrozenMapping({**_closed({RESPONSE: response}), **definitions}))
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _plain(member: dict[str, Any]) -> dict[str, Any]:
+    """Without what servers refuse or models need not read."""
+    return {key: value for key, value in member.items() if key not in ("title", "default")}
 
 
 def post_to_text(post: Post) -> str:
@@ -82,112 +186,3 @@ def attachment_texts(attachments: Iterable[Attachment]) -> dict[str, str]:
             content = attachment.content
             texts.setdefault(attachment.type.value, []).extend([content] if isinstance(content, str) else content)
     return {name: "\n".join(contents) for name, contents in texts.items()}
-
-
-def _decode(text: str) -> object:
-    start, end = _extent(text)
-    try:
-        found, stop = _DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at").removesuffix(" starting")
-        raise ReplyError(f"no valid JSON at {_place(text, error.pos)}: {what}") from error
-    except RecursionError:
-        raise ReplyError("the JSON is nested too deeply") from None
-    rest = stop + _leading_space(text[stop:])
-    if rest < end:
-        raise ReplyError(f"something stands after the JSON object, at {_place(text, rest)}")
-    return found
-
-
-def _extent(text: str) -> tuple[int, int]:
-    """Where the JSON begins and ends, inside the white space and the fence."""
-    start, end = _leading_space(text), len(text.rstrip())
-    if text.startswith(_FENCE, start):
-        line_end = text.find("\n", start)
-        if text[start:line_end].rstrip() != f"{_FENCE}json" or not text[line_end:end].endswith(f"\n{_FENCE}"):
-            raise ReplyError(f"the fence at {_place(text, start)} is not one of json that closes at the very end")
-        start, end = line_end + _leading_space(text[line_end:]), end - len(_FENCE)
-    if start >= end:
-        raise ReplyError("the reply is empty")
-    if text[start] != "{":
-        raise ReplyError(f"the reply must be a JSON object and nothing else, but at {_place(text, start)} is no {{")
-    return start, end
-
-
-def _leading_space(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _place(text: str, position: int) -> str:
-    before = text[:position]
-    return f"line {before.count(chr(10)) + 1}, column {position - before.rfind(chr(10))}"
-
-
-def _members(found: object) -> dict[str, Any]:
-    if not isinstance(found, dict) or RESPONSE not in found:
-        raise ReplyError(f"the key {RESPONSE!r} is missing")
-    if others := [key for key in found if key != RESPONSE]:
-        raise ReplyError(f"beside {RESPONSE!r} stands {_listed(others)}; it must be the only key")
-    members = found[RESPONSE]
-    if not isinstance(members, dict):
-        raise ReplyError(f"{RESPONSE!r} must be an object, and is {_kind(members)}")
-    return members
-
-
-def _check_names(members: Mapping[str, Any], allowed: frozenset[AttachmentType]) -> None:
-    known = [*(type.value for type in AttachmentType if type in allowed), SEND_TO, MESSAGE]
-    if unknown := [name for name in members if name not in known]:
-        raise ReplyError(f"unknown in {RESPONSE!r}: {_listed(unknown)}; there are {', '.join(known)}")
-    if not isinstance(members.get(SEND_TO, ""), str | None):
-        raise ReplyError(f"{SEND_TO!r} must be the name of a role, and is {_kind(members[SEND_TO])}")
-
-
-def _text(value: object, name: str) -> str:
-    try:
-        text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-        check_text(text, repr(name))
-    except RecursionError:
-        raise ReplyError(f"{name!r} is nested too deeply") from None
-    except ValueError as error:
-        raise ReplyError(str(error)) from None
-    return text
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _kind(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")
-
-
-def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ReplyError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
-
-
-def _integer(digits: str) -> int:
-    try:
-        return int(digits)
-    except ValueError:
-        raise ReplyError(f"a number has {len(digits)} digits, too many") from None
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not isfinite(number):
-        raise ReplyError(f"{digits:.40} is too large a number")
-    return number
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ReplyError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_no_repetition, parse_int=_integer, parse_float=_finite, parse_constant=_no_constant
-)

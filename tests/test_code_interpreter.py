@@ -11,7 +11,6 @@ from trio.testing import MockClock
 from callboard.actors import CodeInterpreter, Planner
 from callboard.actors.code_runner import CodeResult, RunOptions
 from callboard.runtime.chat_model import ChatRequest
-from callboard.runtime.errors import RoleFailed
 from callboard.runtime.event import DraftGrew
 from callboard.runtime.leftovers import Holdings
 from callboard.runtime.opening import open_conversation
@@ -129,16 +128,34 @@ async def test_code_that_takes_too_long_says_so(runner: FakeRunner) -> None:
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        (said(reply_type="shell", reply_content="ls"), "reply_type must be python or text, and is 'shell'"),
-        (said(reply_type="python", reply_content=""), "missing in 'response': reply_content"),
-        (said(reply_type="text", reply_content="x", plan="x"), "unknown in 'response': 'plan'"),
+        (said(reply_type="shell", reply_content="ls"), "reply_type: Input should be 'python' or 'text'"),
+        (said(reply_type="python", reply_content=""), "reply_content: must not be blank"),
+        (said(reply_type="python"), "missing in 'response': reply_content"),
     ],
 )
-async def test_a_malformed_reply_is_an_error(reply: str, fault: str, runner: FakeRunner) -> None:
-    async with open_conversation(CodeInterpreter(coding(reply))) as conversation:
-        with pytest.raises(RoleFailed, match=fault):
-            await conversation.send("q")
-    assert lines(conversation)[1].startswith("CodeInterpreter>CodeInterpreter note")
+async def test_a_malformed_reply_is_put_back_to_the_model(reply: str, fault: str, runner: FakeRunner) -> None:
+    with coding(reply, words("x")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            assert (await conversation.send("q")).message == "x"
+    assert fault in model.requests[1].messages[-1].content
+    assert not runner.timeouts
+
+
+@pytest.mark.parametrize("reason", ["length", "stop"])
+@pytest.mark.parametrize("cut", [1, 2, 3, 5])
+async def test_the_code_of_a_truncated_reply_is_never_run(reason: str, cut: int, runner: FakeRunner) -> None:
+    half = Reply(code("remove all")[:-cut], reason=reason)
+    with coding(half, words("Not done.")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            assert (await conversation.send("q")).message == "Not done."
+    assert not runner.timeouts
+
+
+async def test_code_that_fails_in_the_same_way_is_not_run_a_third_time(runner: FakeRunner) -> None:
+    with coding(code("fail"), code("fail"), code("fail"), words("It fails.")) as model:
+        async with open_conversation(CodeInterpreter(model)) as conversation:
+            assert (await conversation.send("q")).message == "It fails."
+    assert len(runner.timeouts) == 2
 
 
 async def test_an_interruption_keeps_what_was_printed(runner: FakeRunner, autojump_clock: MockClock) -> None:
@@ -157,14 +174,15 @@ async def test_an_interruption_keeps_what_was_printed(runner: FakeRunner, autoju
 
 
 async def test_what_is_recorded_of_a_run_has_left_the_draft(runner: FakeRunner, autojump_clock: MockClock) -> None:
-    model = coding(code("fail"), Reply(code("42"), delay=9), words("Stopped."))
+    model = coding(code("fail"), Reply(code("42"), pieces=20, delay=9), words("Stopped."))
     async with open_conversation(CodeInterpreter(model)) as conversation:
         started = conversation.communicate("q")
-        await trio.sleep(1)
+        await trio.sleep(100)
         conversation.intervene("Stop.")
         await started.reply()
-    (partial,) = [post for post in posts(conversation) if post.marks.state == "partial"]
-    assert partial.message and not partial.attachment_list
+    (partial,) = [line for line in lines(conversation) if " partial " in line]
+    assert partial.startswith("CodeInterpreter>CodeInterpreter note partial [THOUGHT: run it")
+    assert "EXECUTION_RESULT" not in partial
 
 
 async def test_the_whole_route(runner: FakeRunner) -> None:

@@ -2,14 +2,28 @@
 
 import json
 import re
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field
 
+from callboard.actors.code_interpreter import CodeReply
+from callboard.actors.planner import PlannerReply
 from callboard.prompts.library import template
-from callboard.prompts.reply_format import NEVER, Reply, ReplyError, parse_reply, post_to_text
+from callboard.prompts.reply_format import (
+    NEVER,
+    NotBlank,
+    Reply,
+    ReplyError,
+    members_of,
+    parse_reply,
+    post_to_text,
+    reply_schema,
+)
 from callboard.runtime.attachment import Attachment, AttachmentType
+from callboard.runtime.json_value import thaw
 from callboard.runtime.post import Post
 from callboard.runtime.shared_memory import SharedMemoryEntry
 
@@ -19,39 +33,36 @@ TYPES = st.sampled_from([type for type in AttachmentType if type not in NEVER])
 PLAN = AttachmentType.plan
 
 REFUSED = {
-    "": "the reply is empty",
+    "": "the reply is empty, at line 1, column 1",
     " \n": "the reply is empty",
-    "Sure! {}": "a JSON object and nothing else, but at line 1, column 1 is no {",
-    "[]": "at line 1, column 1 is no {",
-    '{"response": {}} Done.': "something stands after the JSON object, at line 1, column 18",
-    '{"response": {}}\n{"response": {}}': "something stands after the JSON object, at line 2, column 1",
-    '{"response": {"plan"': "no valid JSON at line 1, column 21: Expecting ':' delimiter",
-    '\n{"response":\n  {"plan": "a': "no valid JSON at line 3, column 12: Unterminated string",
-    '{"response": {"plan": "a\n"}}': "no valid JSON at line 1, column 25: Invalid control character",
-    '{"response": {},}': "no valid JSON at line 1, column 1",  # 16 or 17, by the version of Python
-    '```json\n{"response": {"plan" 1}}\n```': "no valid JSON at line 2, column 22: ",
-    '```json\n{"response": {}}': "the fence at line 1, column 1 is not one of json that closes",
-    '```\n{"response": {}}\n```': "the fence at line 1, column 1 is not one of json",
-    '```json\n{"response": {}}\n```\nDone.': "the fence at line 1, column 1 is not one of json that closes",
-    '```json {"response": {}} ```': "the fence at line 1, column 1",
-    "```json": "the fence at line 1, column 1",
-    "```json\n```": "the reply is empty",
-    "{}": "the key 'response' is missing",
-    '{"response": {}, "note": "x"}': "beside 'response' stands 'note'",
+    "Sure! {}": "there is no JSON object with the key 'response'",
+    '{"response": {"plan"': "the reply breaks off, at line 1, column 21",
+    '\n{"response":\n  {"plan": "a': "the reply breaks off, at line 3, column 14",
+    '```json\n{"response": {"plan" 1}}\n```': "a colon is missing, at line 2, column 22",
+    '{"response": {"message": "x"': "the reply breaks off",
+    '{"plan": "x"}': "the key 'response' is missing in the object, at line 1, column 1",
     '{"response": ["a"]}': "'response' must be an object, and is a list",
-    '{"response": null}': "'response' must be an object, and is null",
-    '{"response": {"plans": "x", "Message": ""}}': "unknown in 'response': 'plans', 'Message'; there are init_plan",
-    '{"response": {"send_to": ["a"]}}': "'send_to' must be the name of a role, and is a list",
-    '{"response": {"plan": "a", "plan": "b"}}': "the key 'plan' stands twice",
-    '{"response": {"plan": {"a": 1, "a": 2}}}': "the key 'a' stands twice",
-    '{"response": {"plan": NaN}}': "NaN is no JSON",
-    '{"response": {"plan": 1e999}}': "1e999 is too large a number",
-    '{"response": {"plan": %s}}' % ("9" * 5000): "a number has 5000 digits, too many",
-    '{"response": {"plan": %s}}' % ("[" * 100_000): "the JSON is nested too deeply",
-    '{"response": {"message": "a\\ud83d"}}': "'message' has half a surrogate pair at character 1",
-    '{"response": {"send_to": "\ud83d"}}': "'send_to' has half a surrogate pair at character 0",
-    '{"response": {"plan": ["\\udc00"]}}': "'plan' has half a surrogate pair",
+    '{"response": {"message": "a", "message": "b"}}': "the key 'message' stands twice, at line 1, column 31",
+    '{"response": {"message": NaN}}': "NaN is no JSON, at line 1, column 26",
+    '{"response": {"plan": "x", "message": " "}}': "message: must not be blank",
+    '{"response": {"plan": "x"}}': "missing in 'response': message",
+    '{"response": {"messages": "x"}}': "missing in 'response': message; there is no member 'messages'",
 }
+
+
+class AnyReply(BaseModel):
+    """Asks for nothing."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Strict(BaseModel):
+    """What a role might ask for."""
+
+    stop: Literal["InProcess", "Completed"]
+    send_to: NotBlank
+    message: NotBlank
+    plan: str = Field("", description="The steps.")
 
 
 def post(*attachments: Attachment, message: str = "hi", to: str = "Planner") -> Post:
@@ -71,27 +82,13 @@ def test_a_reply_is_message_recipient_and_attachments_in_order() -> None:
 
 
 def test_members_that_are_not_there_are_empty() -> None:
-    assert parse_reply('{"response": {}}') == Reply("", "", ())
+    assert parse_reply('{"response": {"message": "x"}}') == Reply("x", "", ())
 
 
-@pytest.mark.parametrize(
-    "around", [" \n{}\t\n", "```json\n{}\n```", "\n```json \n\n {} \n\n```\n ", "```json\r\n{}\r\n```"]
-)
-def test_white_space_and_one_fence_are_passed_over(around: str) -> None:
-    assert parse_reply(around.format('{"response": {"message": "a ``` b"}}')).message == "a ``` b"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [("null", ""), ("true", "true"), ("-1.5", "-1.5"), ('["é", null]', '["é", null]'), ('{"a": {}}', '{"a": {}}')],
-)
-def test_a_value_that_is_no_string_becomes_its_json_text(value: str, text: str) -> None:
-    reply = parse_reply(f'{{"response": {{"plan": {value}, "message": {value}}}}}')
-    assert (reply.message, contents(reply)) == (text, [("plan", text)])
-
-
-def test_a_surrogate_pair_is_one_character() -> None:
-    assert parse_reply('{"response": {"message": "\\ud83d\\ude00"}}').message == "😀"
+def test_what_stands_around_the_reply_is_kept_apart() -> None:
+    reply = parse_reply('Sure:\n```json\n{"response": {"message": "a ``` b", "mood": "good"}}\n```\nDone.')
+    assert (reply.message, reply.report.before, reply.report.after) == ("a ``` b", "Sure:", "Done.")
+    assert reply.report.unknown == ("mood",)
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.values())
@@ -101,26 +98,70 @@ def test_what_is_not_the_format_is_refused_with_the_reason(text: str, reason: st
 
 
 @pytest.mark.parametrize("type", sorted(NEVER))
-@pytest.mark.parametrize("allowed", [None, frozenset(AttachmentType)])
-def test_some_types_are_never_made_from_a_reply(type: str, allowed: frozenset[AttachmentType] | None) -> None:
-    with pytest.raises(ReplyError, match=f"unknown in 'response': '{type}'"):
-        parse_reply(json.dumps({"response": {type: "x"}}), allowed=allowed)
+def test_some_types_are_never_made_from_a_reply(type: str) -> None:
+    reply = parse_reply(json.dumps({"response": {type: "x", "message": "m"}}))
+    assert (reply.attachments, reply.report.unknown) == ((), (type,))
 
 
-def test_a_type_that_is_not_allowed_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ReplyError, match="unknown in 'response': 'stop'; there are plan, send_to, message"):
-        parse_reply('{"response": {"plan": "", "stop": "x"}}', allowed=frozenset({PLAN}))
+def test_a_models_errors_are_said_all_at_once() -> None:
+    with pytest.raises(ReplyError) as refused:
+        parse_reply('{"response": {"stop": "Done", "send_to": "Nobody", "extra": 1}}', Strict, ("Echo", "User"))
+    assert str(refused.value) == (
+        "missing in 'response': message; stop: Input should be 'InProcess' or 'Completed'; "
+        "send_to is 'Nobody', and must be one of Echo, User; there is no member 'extra'; "
+        'the model said: {"response": {"stop": "Done", "send_to": "Nobody", "extra": 1}}'
+    )
 
 
-def test_required_members_must_be_there_and_not_blank() -> None:
-    with pytest.raises(ReplyError, match="missing in 'response': send_to, message"):
-        parse_reply('{"response": {"plan": "x", "message": " "}}', required=("plan", "send_to", "message"))
+def test_a_model_that_forbids_more_members_refuses_them() -> None:
+    class Exact(Strict):
+        model_config = ConfigDict(extra="forbid")
+
+    text = '{"response": {"stop": "Completed", "send_to": "User", "message": "x", "extra": 1}}'
+    assert parse_reply(text, Strict).report.unknown == ("extra",)
+    with pytest.raises(ReplyError, match="there is no member 'extra'"):
+        parse_reply(text, Exact)
+
+
+def test_a_model_with_a_field_that_no_reply_has_is_a_mistake() -> None:
+    class Odd(BaseModel):
+        colour: str
+
+    with pytest.raises(TypeError, match="Odd has fields that no reply has: colour"):
+        members_of(Odd)
+
+
+def test_a_schema_asks_for_each_member_and_no_other_and_names_the_recipients_in_order() -> None:
+    schema = reply_schema(Strict, ("Echo", "User"))
+    assert thaw(schema.schema) == {
+        "type": "object",
+        "properties": {
+            "response": {
+                "type": "object",
+                "properties": {
+                    "stop": {"enum": ["InProcess", "Completed"], "type": "string"},
+                    "send_to": {"type": "string", "enum": ["Echo", "User"]},
+                    "message": {"type": "string"},
+                    "plan": {"type": "string", "description": "The steps."},
+                },
+                "required": ["stop", "send_to", "message", "plan"],
+                "additionalProperties": False,
+            }
+        },
+        "required": ["response"],
+        "additionalProperties": False,
+    }
+    assert reply_schema(Strict, ("Echo", "User")) is schema
+    assert "enum" not in str(thaw(reply_schema(Strict).schema)["properties"]["response"]["properties"]["send_to"])
 
 
 @pytest.mark.parametrize("role", ["planner", "code_interpreter"])
 def test_the_example_of_each_format_is_in_the_format(role: str) -> None:
     (example,) = re.findall(r"```json\n.*?\n```", template(f"reply_format.{role}"), re.DOTALL)
-    assert parse_reply(example).attachments
+    model = PlannerReply if role == "planner" else CodeReply
+    properties = thaw(reply_schema(model).schema)["properties"]["response"]["properties"]
+    assert list(json.loads(example[8:-4])["response"]) == list(properties)
+    assert parse_reply(example, model).attachments
 
 
 def test_a_post_is_written_with_its_attachments_first() -> None:
@@ -152,7 +193,7 @@ def test_a_recipient_that_utf_8_cannot_hold_is_refused() -> None:
 @given(message=TEXTS, to=TEXTS, attachments=st.dictionaries(TYPES, TEXTS))
 def test_what_was_written_reads_as_the_same(message: str, to: str, attachments: dict[AttachmentType, str]) -> None:
     written = post(*(Attachment.create(type, text) for type, text in attachments.items()), message=message, to=to)
-    read = parse_reply(post_to_text(written))
+    read = parse_reply(post_to_text(written), AnyReply)
     assert (read.message, read.send_to) == (message, to)
     assert contents(read) == [(one.type.value, one.content) for one in written.attachment_list]
 
