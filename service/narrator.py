@@ -100,7 +100,7 @@ class Narrator:
 
 def recorded(post: Post) -> Iterator[str]:
     """What a recorded post means; requests are told when work on them begins."""
-    for code in code_in(post) if post.marks.kind == "note" else ():
+    for code in code_in(post) if (post.marks.kind, post.marks.state) == ("note", "whole") else ():
         yield _line(post.send_from, f"has written {lines_in(code.splitlines())} of Python")
     match post.marks.kind, post.marks.state:
         case _, "partial":
@@ -109,10 +109,17 @@ def recorded(post: Post) -> Iterator[str]:
             yield _line(post.send_from, "had not started")
         case "reply" | "error", _:
             yield _line(post.send_from, f"answers {post.send_to}: {said_in(post)}")
+        case "note", _ if post.get_attachment("invalid_response"):
+            yield _line(post.send_from, f"is to reply again: {corrected_in(post)}")
         case "note", _ if post.message:
             yield _line(post.send_from, f"has finished: {post.message}")
         case "intervention", _:
             yield _line(post.send_to, "gets the user's words")
+
+
+def corrected_in(post: Post) -> str:
+    """What is wrong with a reply that was put back to the model."""
+    return "; ".join(str(piece.content) for piece in post.get_attachment("revise_message"))
 
 
 def code_in(post: Post) -> list[str]:

@@ -57,6 +57,17 @@ def test_that_a_model_writes_is_told_once_a_reply_and_not_what() -> None:
     assert [line.split(maxsplit=1)[1] for line in said] == ["is writing", "is interrupted", "is writing"]
 
 
+def test_that_a_reply_is_put_back_to_a_model_is_told_with_the_reason() -> None:
+    pieces = [Attachment.create("invalid_response", "{"), Attachment.create("revise_message", "no: it breaks off")]
+    note = Post.create("", "Planner", "Planner", pieces, marks=Marks(kind="note"))
+    assert narrated(PostRecorded(note, "r")) == ["Planner         is to reply again: no: it breaks off"]
+
+
+def test_code_that_was_not_written_to_its_end_is_told_as_unfinished_alone() -> None:
+    partial = Post.create("", "Coder", "Coder", code("python").attachment_list, marks=Marks(None, "note", "partial"))
+    assert narrated(PostRecorded(partial, "r")) == ["Coder           leaves 2 lines unfinished, which is kept"]
+
+
 def test_a_retry_of_a_model_is_told() -> None:
     assert "busy" in narrated(ModelRetried("Planner", "m", "busy", 1.0))[0]
 
