@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from benchmarks import compose, idle, interrupt
+from benchmarks import compose, idle, interrupt, replies
 from benchmarks.__main__ import main, names
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
 
@@ -116,3 +116,11 @@ def test_composing_is_compared_with_writing_the_same_messages(capsys: Lines) -> 
     assert head.split() == ["rounds", "messages", "composed", "written", "ratio"]
     assert [row.split("  ")[0] for row in rows] == ["2", "12", "12, summed up"]
     assert [int(row[16:26]) for row in rows] == [9, 52, 45]
+
+
+def test_replies_are_read_in_each_way_and_compared_with_the_shortest(capsys: Lines) -> None:
+    replies.main(["--sizes", "400,800", "--runs", "1"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[-3:] == ["gathered", "read", "drafted"] or "jsonriver" in head
+    assert [row.split(" characters")[0].strip() for row in rows] == ["400", "800"]
+    assert rows[0].count("1.00 of the first") >= 3
