@@ -13,11 +13,11 @@ from typing import Protocol
 
 from callboard.runtime.json_value import MAX_DEPTH
 
-from .json_string import IN_STRING, sign_of, unescaped
+from .json_string import IN_STRING, end_of, sign_of, unescaped
 
 TRAILING_COMMA, RAW_CONTROL, LEADING_ZERO = "a comma before }", "a control character in a string", "a leading zero"
 
-_CONTROL = re.compile(r"[\x00-\x1f]+")
+_OTHER = re.compile(r"[\x00-\x1f]+|[\ud800-\udfff]+")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"[-+.\w]*", re.ASCII)
 _NUMBER = re.compile(r"(-?)0*(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)", re.ASCII)
@@ -100,7 +100,7 @@ class JsonScanner:
         return at
 
     def _value(self, text: str, at: int) -> int:
-        at = _end(_SPACE, text, at)
+        at = end_of(_SPACE, text, at)
         if at == len(text):
             return at
         sign, self._began = text[at], self._base + at
@@ -112,7 +112,7 @@ class JsonScanner:
             return at + 1
         if sign == "]" and self._open and self._open[-1] is None and not self._comma:
             return self._closed(sign, at)
-        if _end(_SCALAR, text, at) == at:
+        if end_of(_SCALAR, text, at) == at:
             return self._fail(at, "a value is missing")
         self._token, self._state = [], self._scalar
         return at
@@ -140,7 +140,7 @@ class JsonScanner:
         self._state = self._separator
 
     def _separator(self, text: str, at: int) -> int:
-        at = _end(_SPACE, text, at)
+        at = end_of(_SPACE, text, at)
         if at == len(text):
             return at
         sign, bracket = text[at], "]" if self._open[-1] is None else "}"
@@ -152,7 +152,7 @@ class JsonScanner:
         return at + 1
 
     def _key(self, text: str, at: int) -> int:
-        at = _end(_SPACE, text, at)
+        at = end_of(_SPACE, text, at)
         if at == len(text):
             return at
         if text[at] == "}":
@@ -164,7 +164,7 @@ class JsonScanner:
         return at + 1
 
     def _colon(self, text: str, at: int) -> int:
-        at = _end(_SPACE, text, at)
+        at = end_of(_SPACE, text, at)
         if at == len(text):
             return at
         if text[at] != ":":
@@ -173,10 +173,9 @@ class JsonScanner:
         return at + 1
 
     def _string(self, text: str, at: int) -> int:
-        stop = _end(IN_STRING, text, at)
+        stop = end_of(IN_STRING, text, at)
         if stop > at:
-            part = text[at:stop]
-            self._say(unescaped(part) if "\\" in part else part)
+            self._say(unescaped(text[at:stop]))
             if stop == len(text):
                 return stop
         match text[stop]:
@@ -185,8 +184,9 @@ class JsonScanner:
             case "\\":
                 self.escape, self._state, self._escape_at = "\\", self._in_escape, self._base + stop
                 return stop + 1
-        self.lenient[RAW_CONTROL] = None
-        end = _end(_CONTROL, text, stop)
+        if text[stop] < " ":
+            self.lenient[RAW_CONTROL] = None
+        end = end_of(_OTHER, text, stop)
         self._say(text[stop:end])
         return end
 
@@ -227,7 +227,7 @@ class JsonScanner:
         return at + len(escape) - begun
 
     def _scalar(self, text: str, at: int) -> int:
-        stop = _end(_SCALAR, text, at)
+        stop = end_of(_SCALAR, text, at)
         self._token.append(text[at:stop])
         if stop == len(text):
             return stop
@@ -243,9 +243,3 @@ class JsonScanner:
         self._value_ended()
         self._listener.scalar(source)
         return stop
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Where a pattern that may be empty ends."""
-    found = pattern.match(text, at)
-    return found.end() if found is not None else at

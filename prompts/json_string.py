@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 
-IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt])*+')
-"""What stands for itself, and escapes of two signs."""
-_ESCAPE = re.compile(r"\\(.)")
+IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]++|\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4})*+')
+"""What stands for itself, and escapes that are whole."""
+HALF_ESCAPE = re.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
+"""Nothing, or the beginning of an escape of one unit."""
+_ESCAPE = re.compile(r"\\(?:u(....)|(.))")
 _HEX = re.compile("[0-9a-fA-F]{4}")
 _SIGNS = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def unescaped(part: str) -> str:
-    """What a part of a string says of whole signs and escapes of two."""
-    return _ESCAPE.sub(_sign, part)
+    """What a part of a string says that `IN_STRING` matches."""
+    return _ESCAPE.sub(_sign, part) if "\\" in part else part
 
 
 def _sign(escape: re.Match[str]) -> str:
-    return _SIGNS[escape[1]]
+    return _SIGNS[escape[2]] if escape[2] else chr(int(escape[1], 16))
 
 
 def sign_of(escape: str) -> str | None:
@@ -38,3 +40,9 @@ def sign_of(escape: str) -> str | None:
     if len(escape) in (7, 8) and not "\\u".startswith(escape[6:]):
         raise ValueError("half a surrogate pair")
     return None
+
+
+def end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where a pattern that may be empty ends."""
+    found = pattern.match(text, at)
+    return found.end() if found is not None else at

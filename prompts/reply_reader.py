@@ -12,12 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from .json_scanner import Fault, JsonScanner
-from .json_string import unescaped
+from .json_string import HALF_ESCAPE, IN_STRING, end_of, unescaped
 from .reply_members import RESPONSE, MemberListener, Members
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]+')
-_SIMPLE = re.compile(rf'(?:{_PLAIN.pattern}+|\\["\\/bfnrt])++')
-"""Pieces of a text that hold only whole signs; the latter with escapes of two."""
 _TAGS = tuple(f"<{end}{name}>" for name in ("think", "thinking", "reasoning") for end in ("", "/"))
 _MARK = re.compile("|".join([r"\{", *_TAGS]), re.IGNORECASE)
 _END_OF_THOUGHT = re.compile("|".join(tag for tag in _TAGS if "/" in tag), re.IGNORECASE)
@@ -71,7 +69,7 @@ class ReplyReader:
         self._high = ""
         """The first half of a surrogate pair, whose second comes with the next piece."""
         self._held = ""
-        """The end of the prose that may be the beginning of a tag."""
+        """The end of what has come that is to be read with the next piece: half a tag, or half an escape."""
         self._in_text = False
         """Whether a member's text is under way, and no sign of it is half there."""
         self._stage: Callable[[str, int], int] = self._prose
@@ -97,25 +95,35 @@ class ReplyReader:
 
     def feed(self, text: str) -> None:
         """Takes one more piece, and tells the listener what it brings."""
-        if self._in_text:
-            # Most pieces bring more of the text that is under way, and nothing else.
-            more = text if _PLAIN.fullmatch(text) else unescaped(text) if _SIMPLE.fullmatch(text) else ""
-            if more:
-                self._pieces.append(text)
-                self._scanner.position += len(text)
-                self._members.grow(more)
-                return
+        if self._in_text and self._read_on(text):
+            return
         if self._high or not text.isascii():
             text = self._whole_signs(text)
         self._pieces.append(text)
-        if self._held:
-            text, self._held = self._held + text, ""
+        text, self._held = self._held + text, ""
         at = 0
         while at < len(text):
             at = self._stage(text, at)
         members = self._members
         members.flush()
         self._in_text = members.growing and not (self._high or self._scanner.escape)
+
+    def _read_on(self, text: str) -> bool:
+        """Whether the piece brings more of the text that is under way and nothing else, as most pieces do."""
+        if not self._held and _PLAIN.fullmatch(text):
+            more = text
+        else:
+            whole = self._held + text
+            stop = end_of(IN_STRING, whole, 0)
+            if not HALF_ESCAPE.fullmatch(whole, stop):
+                return False
+            more, self._held = unescaped(whole[:stop]), whole[stop:]
+            self._scanner.position -= len(self._held) - (len(whole) - len(text))
+        self._pieces.append(text)
+        self._scanner.position += len(text)
+        if more:
+            self._members.grow(more)
+        return True
 
     def close(self) -> ReplyReport:
         """How it was read, when all has come."""
@@ -131,7 +139,7 @@ class ReplyReader:
             unknown=tuple(self._members.unknown) if found else (),
             lenient=tuple(scanner.lenient) if found else (),
             before=_FENCE_BEFORE.sub("", self._without_thoughts(text[:start])).strip(),
-            after="" if scanner.fault is not None else _FENCE_AFTER.sub("", text[end:]).strip(),
+            after="" if not scanner.done else _FENCE_AFTER.sub("", text[end:]).strip(),
             thinking="\n".join(filter(None, (text[one.begin : one.end].strip() for one in self._thoughts))),
         )
 
