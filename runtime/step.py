@@ -24,16 +24,17 @@ _LENIENT = 1 / 8
 class Silence:
     """Ends a step in which nothing has come for `seconds`, or for up to an eighth more."""
 
-    __slots__ = ("_moved", "_seconds", "scope")
+    __slots__ = ("_clock", "_moved", "_seconds", "scope")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._clock = trio.lowlevel.current_clock()
         self._moved = trio.current_time()
         self.scope = trio.CancelScope(deadline=self._moved + seconds)
 
     def broken(self, pause: float = 0.0) -> None:
         """Something has come; after it nothing can come for `pause` seconds."""
-        now = trio.current_time()
+        now = self._clock.current_time()
         if pause or now - self._moved > self._seconds * _LENIENT:
             self._moved = now + pause
             self.scope.deadline = self._moved + self._seconds * (1 + _LENIENT)
