@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callboard.prompts.json_scanner import JsonScanner
@@ -17,6 +17,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(VALUES) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), VALUES), st.integers(1, 9))
 def test_what_it_tells_written_again_is_what_json_writes(value: object, size: int) -> None:
     try:

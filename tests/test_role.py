@@ -23,7 +23,7 @@ from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel
 from callboard.runtime.streaming import Taken
-from callboard.runtime.testing import Inject, Watch, every_interrupt_point, interrupt
+from callboard.runtime.testing import Watch, every_interrupt_point, interrupt
 
 
 def said(**members: str) -> str:
@@ -348,8 +348,7 @@ async def test_a_stream_that_breaks_off_fails_the_role_and_keeps_what_it_said() 
     assert lines(conversation)[1] == "Former>Former note partial: half of"
 
 
-@pytest.mark.parametrize("inject", [interrupt(1), interrupt(1, times=2)], ids=["one", "two"])
-def test_corrections_survive_every_interruption(inject: Inject) -> None:
+def test_corrections_survive_every_interruption() -> None:
     def step(request: ChatRequest) -> str:
         bad = sum("invalid" in message.content for message in request.messages if message.role == "assistant")
         return "invalid" if bad < 2 else said(thought="now", message="Hello.")
@@ -361,7 +360,7 @@ def test_corrections_survive_every_interruption(inject: Inject) -> None:
         notes = [post for post in posts(conversation) if post.get_attachment("invalid_response")]
         assert len(notes) == 2
 
-    assert every_interrupt_point(greet, inject, seeds=range(1)).outcomes["seen"] > 9
+    assert every_interrupt_point(greet, interrupt(1), seeds=range(1)).outcomes["seen"] > 9
 
 
 async def test_a_reply_that_was_cut_off_is_no_answer_and_is_kept() -> None:
