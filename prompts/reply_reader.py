@@ -210,7 +210,6 @@ class ReplyReader:
         return at
 
     def _object_ended(self) -> None:
-        self._members.growing = False
         if self._members.found:
             self._stage = self._rest
             return
