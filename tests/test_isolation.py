@@ -43,10 +43,10 @@ from .marks import (
     over_blocking_host,
     over_trio_host,
 )
+from .model_server import HEAD, Exchange, model_at, piece, stop
 from .planted_leaks import DEED_LEAKS, LEAKS, PROCESS_LEAKS, one_context_for_hosts
 from .roles import Does, log, posts, step
 from .test_code_interpreter import code
-from .test_http_chat_model import HEAD, Exchange, model_at, piece, stop
 
 
 def slow(*values: object) -> ParameterSet:

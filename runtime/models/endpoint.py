@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypedDict
 
 import httpx
@@ -34,7 +35,8 @@ class ConnectionOptions(TypedDict, total=False):
     headers: Mapping[str, str]
     """Headers to send besides its own."""
     client: httpx.AsyncClient
-    """A client to use and leave open, in place of one of its own. It must not limit its connections."""
+    """A client to use and leave open, in place of one of its own. It must not limit its connections; if it keeps
+    cookies, all conversations send them."""
     line_limit: int
     """Bytes that a line of a stream may have, and the data of an event."""
     reply_limit: int
@@ -100,7 +102,9 @@ class Endpoint:
             raise RuntimeError("this model has been entered already")
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=int(self.limiter.total_tokens))
         await trio.lowlevel.checkpoint()
-        self._client = self.connection.client or httpx.AsyncClient(limits=limits, verify=_trusted())
+        self._client = self.connection.client or httpx.AsyncClient(
+            limits=limits, verify=_trusted(), cookies=_no_cookies()
+        )
 
     async def close(self) -> None:
         """Closes the client, unless it was given."""
@@ -164,6 +168,11 @@ class Endpoint:
 def _trusted() -> ssl.SSLContext:
     """The certificates of this machine, read once for all clients: it takes 40 ms and blocks the loop."""
     return httpx.create_ssl_context()
+
+
+def _no_cookies() -> CookieJar:
+    """A jar that keeps none: by a cookie the server would take all conversations for one client's session."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=()))
 
 
 def _address(base_url: str, path: str) -> httpx.URL:
