@@ -112,6 +112,11 @@ def with_messages(own: Any, given: list[Any]) -> Any:
     return replace(own, message=" ".join(one.message for one in given))
 
 
+def with_all_rounds(own: Any, given: list[Any]) -> Any:
+    """What a prompt is composed of, with the rounds of all of it."""
+    return replace(own, rounds=tuple(chain.from_iterable(one.rounds for one in given)))
+
+
 def with_system_messages(own: Any, given: list[Any]) -> Any:
     """The user's words, with what all that were given say, as if it were system messages."""
     said = tuple(one.message for one in given if isinstance(one, UserMessage))
@@ -282,7 +287,7 @@ LEAKS: dict[str, Plant] = {
     "context variable of a role": one_context_for_turns,
     "context variable of a tool's thread": one_context_for_threads,
     "question to the host": gathers(Facilities, "ask_user", with_messages),
-    "model's request": gathers(role, "compose", lambda _, given: tuple(chain.from_iterable(given)), place=2),
+    "model's request": gathers(role, "compose", with_all_rounds, place=0),
     "inspection": one_context_for_hooks,
     "usage": shares(Ledger, "_used"),
     "limits": shares(Budget, "_left"),

@@ -394,7 +394,6 @@ def test_no_tenant_starves_in_real_time(limits: dict[str, int]) -> None:
     print(f"of the others {spread(flat(replies))}; the worst tenant's median {max(map(median, others)):.3f} s")
     print(f"interruption to next attempt: greedy {spread(replans.pop('greedy'))}, others {spread(flat(replans))}")
     assert max(map(median, others)) < median(greedy)
-    assert max(flat(replans)) < 1
 
 
 def flat(lists: dict[str, list[float]]) -> list[float]:
