@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import trio
 from pydantic import BaseModel
@@ -55,7 +55,7 @@ class CodeInterpreter(Role):
     introduction = "Writes Python and runs it: give it one step of computing, reading or making files, with its data."
     template = '{{include "code_interpreter"}}'
     reply_format = '{{include "reply_format.code_interpreter"}}'
-    reply_model = CodeReply
+    reply_model: ClassVar[type[BaseModel]] = CodeReply
 
     model: ChatModel
     _: KW_ONLY

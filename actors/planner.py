@@ -7,7 +7,7 @@ or the answer. So memory holds the plan's whole course, and a new attempt goes o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
@@ -42,7 +42,7 @@ class Planner(Role):
     introduction = "Plans and directs: give it a task that takes several steps, and it answers when all are done."
     template = '{{include "planner"}}'
     reply_format = '{{include "reply_format.planner"}}'
-    reply_model = PlannerReply
+    reply_model: ClassVar[type[BaseModel]] = PlannerReply
 
     def __init__(
         self,

@@ -7,12 +7,16 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
+from typing import Annotated
 
 import httpx
 import pytest
 import trio
+from pydantic import BaseModel, StringConstraints
 
+from callboard.actors.planner import Planner
 from callboard.actors.role import Role
+from callboard.prompts.reply_format import Reply
 from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, ReplySchema, TextDelta
 from callboard.runtime.context import TurnContext
 from callboard.runtime.event import DraftGrew, ModelCalled
@@ -168,3 +172,42 @@ async def test_words_of_the_user_end_the_work_of_the_server_and_the_answer_is_an
     assert (after["aborted"], after["finished"]) == (before["aborted"] + 1, before["finished"] + 1)
     assert len(called) == 2 and all(call.first_delta is not None for call in called)
     assert [post.marks.state for post in kept.posts] == ["partial"]
+
+
+class ShortReply(BaseModel):
+    """What a small model can hold to."""
+
+    send_to: str
+    message: Annotated[str, StringConstraints(min_length=1, max_length=60)]
+
+
+class Editor(Planner):
+    """A planner that must ask its writer before it answers: the schema leaves its model no other choice."""
+
+    template = (
+        "You are an editor. Have {{subordinates}} write what the user asks for, then tell the user.\n{{reply_format}}"
+    )
+    reply_format = "Reply with a JSON object: response, with send_to and message."
+    reply_model = ShortReply
+    has_asked = False
+
+    def recipients(self, post: Post, context: TurnContext) -> tuple[str, ...]:
+        return (post.send_from,) if self.has_asked else ("Writer",)
+
+    async def _direct(self, reply: Reply, context: TurnContext) -> None:
+        self.has_asked = True
+        await super()._direct(reply, context)
+
+
+async def test_a_planner_and_a_worker_get_through_a_round(base_url: str) -> None:
+    with trio.fail_after(240):
+        async with HttpChatModel(base_url, name="gemma-3-270m", max_tokens=120, temperature=0) as model:
+            editor = Editor(model, name="Editor", subordinates=[Writer(model)])
+            async with open_conversation(editor) as conversation:
+                answer = await conversation.send("A sentence about the sea.")
+            posts = conversation.transcript().rounds[0].post_list
+    for post in posts:
+        print(f"{post.send_from} > {post.send_to}: {post.message}")
+    asked = [(post.send_from, post.send_to) for post in posts if post.send_from != post.send_to]
+    assert asked == [("User", "Editor"), ("Editor", "Writer"), ("Writer", "Editor"), ("Editor", "User")]
+    assert answer == posts[-1] and answer.message
