@@ -1,12 +1,13 @@
-"""The command line: `python -m callboard demo` and `python -m callboard run FILE.yaml`.
+"""The command line: `python -m callboard demo`, `run FILE.yaml` and `chat`.
 
-Exit codes: 0, 1 for what failed, 2 for wrong usage and files that cannot be used, 130 for Ctrl-C. What failed is one
-line on stderr.
+Exit codes: 0, 1 for what failed, 2 for wrong usage and files that cannot be used, 130 for Ctrl-C, 129 and 143 for a
+chat that SIGHUP or SIGTERM ended. What failed is one line on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -39,6 +40,8 @@ and the role above it, the code is stopped, and the same round goes on with them
 """
 
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+URL_VARIABLE, NAME_VARIABLE = "CALLBOARD_MODEL_URL", "CALLBOARD_MODEL"
+"""The environment variables that name a chat's model where the options do not."""
 
 BACKOFF = Backoff(attempts=3)
 """How a model behind HTTP is called again: whoever waits at a terminal waits three seconds at most."""
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _accept_any_text()
     options = _parser().parse_args(arguments)
     try:
-        options.command(options)
+        code: int | None = options.command(options)
         sys.stdout.flush()
     except CommandFailed as failure:
         line = " ".join(plain(str(failure)).split("\n"))
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failure.code
     except BaseException as error:
         return _ended_by(error)
-    return 0
+    return code or 0
 
 
 def _accept_any_text() -> None:
@@ -83,7 +86,7 @@ def _ended_by(error: BaseException) -> int:
     match cause:
         case KeyboardInterrupt():
             return INTERRUPTED
-        case BrokenPipeError():
+        case BrokenPipeError() | OSError(errno=errno.EIO):
             # The reader has gone. Without this Python would fail once more when it flushes at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
@@ -98,16 +101,41 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_demo(commands.add_parser("demo", help="hold a conversation that is interrupted"))
     _add_run(commands.add_parser("run", help="play a recorded conversation again"))
+    _add_chat(commands.add_parser("chat", help="talk to the roles, also while they work"))
     return parser
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.description = "Hold a conversation that is interrupted, with scripted replies unless a model is named."
-    demo.add_argument("--save", type=Path, metavar="FILE", help="where to save the transcript, as YAML")
-    demo.add_argument("--model-url", metavar="URL", help="a server of models, such as http://localhost:8000/v1")
-    demo.add_argument("--model", metavar="NAME", help="the model's name there")
-    demo.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the API key")
+    _add_model(demo)
     demo.set_defaults(command=_demo, parser=demo)
+
+
+def _add_chat(chat: argparse.ArgumentParser) -> None:
+    chat.description = (
+        "Talk to a Planner and a CodeInterpreter; what is typed while they work interrupts them. The code they write"
+        " runs, and may do anything you may. The environment's"
+        f" {URL_VARIABLE}, {NAME_VARIABLE} and CALLBOARD_API_KEY stand in for options that are not given."
+    )
+    _add_model(chat)
+    chat.add_argument(
+        "--level", type=_level, default=1, metavar="N", help="how many roles up the superior chain words reach (1)"
+    )
+    named = {"model_url": os.environ.get(URL_VARIABLE), "model": os.environ.get(NAME_VARIABLE)}
+    chat.set_defaults(command=_chat, parser=chat, **named)
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--save", type=Path, metavar="FILE", help="where to save the transcript, as YAML")
+    command.add_argument("--model-url", metavar="URL", help="a server of models, such as http://localhost:8000/v1")
+    command.add_argument("--model", metavar="NAME", help="the model's name there")
+    command.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the API key")
+
+
+def _level(text: str) -> int:
+    if not int(text):
+        raise ValueError(text)
+    return int(text)
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -125,7 +153,7 @@ def _show(text: str) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    model = _model(options)
+    model = _model(options) or nullcontext(demo_model())
     _show(INTRODUCTION)
     try:
         outcome = trio.run(_hold_demo, model)
@@ -143,12 +171,28 @@ async def _hold_demo(model: AbstractAsyncContextManager[ChatModel]) -> Outcome:
         return await run_demo(demo_roles(entered), _show)
 
 
-def _model(options: argparse.Namespace) -> AbstractAsyncContextManager[ChatModel]:
-    """The model that the options name, or the scripted one; exits with 2 for options that do not belong together."""
-    if options.model_url is None:
+def _chat(options: argparse.Namespace) -> int:
+    if not (options.model_url and options.model):
+        ways = f"--model-url URL and --model NAME, or {URL_VARIABLE} and {NAME_VARIABLE} in the environment"
+        raise CommandFailed(f"chat needs a model; name it with {ways}", UNUSABLE)
+    model = _model(options)
+    # By its name, since it needs termios, which is there on POSIX alone.
+    chat = import_module("callboard.service.chat_console")
+    kept: list[Transcript] = []
+    try:
+        code: int = trio.run(partial(chat.chat_with, model, kept.append, level=options.level))
+    finally:
+        for transcript in kept:
+            _save(transcript, options.save, "chat.yaml")
+    return code
+
+
+def _model(options: argparse.Namespace) -> AbstractAsyncContextManager[ChatModel] | None:
+    """The model that the options name, or None; exits with 2 for options that do not belong together."""
+    if not options.model_url:
         if options.model or options.api_key_env:
             options.parser.error("--model and --api-key-env need --model-url")
-        return nullcontext(demo_model())
+        return None
     if not options.model:
         options.parser.error("--model-url needs --model, the name of the model")
     if options.api_key_env and not os.environ.get(options.api_key_env):

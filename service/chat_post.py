@@ -1,0 +1,68 @@
+"""Chat post: a recorded post as lines of a chat: who speaks to whom, the words, and what it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callboard.runtime import Attachment, Post
+from callboard.runtime.post import USER
+
+from .chat_screen import Line, Style
+from .post_tree import said_in
+
+MOST_ROWS = 12
+"""How many lines of code, output or a plan are shown; the transcript has all."""
+
+_SHOWN = ("plan_reasoning", "plan", "thought", "reply_content", "code_error", "execution_result", "artifact_paths")
+_SHOWN_AS = {"plan_reasoning": "thought", "reply_content": "code", "execution_result": "output"}
+_BAR = "  │ "
+
+
+def lines_of(post: Post) -> Iterator[Line]:
+    """What a post says; nothing for the user's own words, which were shown when they were said."""
+    match post.marks.kind, post.marks.state:
+        case "intervention" | "nudge", _:
+            return
+        case _, _ if post.send_from == USER:
+            return
+        case _, "partial":
+            yield Line(f"{post.send_from} was cut; this is kept", "dim")
+            yield from _body(post, "dim")
+        case _, "not_started":
+            yield Line(f"{post.send_from} had not started", "dim")
+        case "error", _:
+            yield Line(f"{post.send_from} failed", "bad")
+            yield Line(post.message, "bad", "  ")
+        case "note", _:
+            yield Line(post.send_from, "dim")
+            yield from _body(post, "dim")
+        case "reply", _ if post.send_to == USER:
+            yield Line(post.send_from, "bold")
+            yield Line(post.message, margin="  ")
+        case _:
+            yield Line(f"{post.send_from} → {post.send_to}", "bold")
+            yield from _body(post, "plain", again=post.marks.kind == "reply")
+
+
+def _body(post: Post, style: Style, *, again: bool = False) -> Iterator[Line]:
+    """The attachments, unless they were shown as notes before, and the message."""
+    for attachment in () if again else post.attachment_list:
+        if attachment.type in _SHOWN and _text(attachment):
+            yield Line(_SHOWN_AS.get(attachment.type, attachment.type.replace("_", " ")), "dim", "  ")
+            yield Line(shortened(_text(attachment)), "dim", _BAR)
+    if post.message:
+        yield Line(shortened(post.message) if style == "dim" else post.message, style, "  ")
+    elif not said_in(post):
+        yield Line("nothing", "dim", "  ")
+
+
+def _text(attachment: Attachment) -> str:
+    content = attachment.content
+    return "\n".join(map(str, content)) if isinstance(content, tuple) else str(content).strip("\n")
+
+
+def shortened(text: str) -> str:
+    """The first lines of it, and how many more there are."""
+    rows = text.split("\n")
+    more = len(rows) - MOST_ROWS
+    return text if more <= 1 else "\n".join([*rows[:MOST_ROWS], f"(+{more} lines; the transcript has them)"])
