@@ -19,7 +19,6 @@ from .chat_commands import HELP, Blank, Command, Enqueue, Line, Say, ShowQueue, 
 from .chat_screen import Line as Shown
 from .chat_screen import Screen
 from .chat_view import ChatView, told_of, you
-from .plain_text import WIDTH
 from .post_tree import tree_of
 from .working_roles import WorkingRoles
 
@@ -94,6 +93,10 @@ class Chat:
             self._screen.say(Shown("Nothing runs. Ctrl-C again leaves, as /exit and Ctrl-D do.", "dim"))
         self._ask()
 
+    def typed(self) -> None:
+        """A key was pressed: the next Ctrl-C is a first one again."""
+        self._asked = False
+
     def leave(self, why: str, code: int) -> None:
         """No more lines are read, and the conversation ends."""
         self.code = code
@@ -166,12 +169,12 @@ class Chat:
         self._conversation.stop("the user stopped it")
 
     def _tree(self) -> None:
-        self._screen.say(*(Shown(line) for line in self._roles.lines(WIDTH - 2)))
+        self._screen.say(*(Shown(line) for line in self._roles.lines(self._screen.width)))
         for round_ in self._conversation.transcript().rounds[-1:]:
             self._screen.say(
                 Shown(f"The posts of the last round, which is {round_.state.replace('created', 'running')}")
             )
-            self._screen.say(*(Shown(line, "dim", "  ") for line in tree_of(round_, WIDTH - 4)))
+            self._screen.say(*(Shown(line, "dim", "  ") for line in tree_of(round_, self._screen.width - 2)))
 
     def _help(self) -> None:
         self._screen.say(Shown(HELP))

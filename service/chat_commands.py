@@ -22,6 +22,7 @@ words            a round if nothing runs, else an interruption of the roles at w
 /nudge           the active roles start again in place
 /stop            ends the round with what it has
 /tree            who works for whom, what runs, what is kept
+/help            this list
 /exit            leaves, as Ctrl-D does; the transcript is saved
 //words          words that begin with a slash
 Ctrl-C           pauses and asks what to do; a second time it leaves"""
@@ -85,6 +86,8 @@ def read_line(line: str) -> Line:
         return Say(text[1:])
     name, rest = _split(text[1:])
     match name:
+        case _ if text[1:2].isspace():
+            return Wrong(_unknown(""))
         case "level":
             return _level(rest)
         case "queue":
@@ -114,6 +117,6 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, _NAMES, n=1, cutoff=0.5)
+    near = get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
     hint = f"the nearest is /{near[0]}" if near else "/help lists what there is"
     return f"there is no command /{name}; {hint}, and //{name} says it as words"

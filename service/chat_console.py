@@ -75,7 +75,10 @@ class TerminalConsole:
                 data = await self._terminal.read()
                 if not data:
                     return chat.signalled(signal.SIGHUP)
-            for key in self._keys.give_up() if waiting.cancelled_caught else self._keys.feed(data):
+            if waiting.cancelled_caught:
+                self._keys.give_up()
+                continue
+            for key in self._keys.feed(data):
                 if not chat.scope.cancel_called:
                     self._press(key, chat)
             self.screen.redraw()
@@ -95,6 +98,7 @@ class TerminalConsole:
                 chat.hear(editor.take())
             case Pressed("interrupt"):
                 chat.interrupt()
+                return
             case Pressed("end of input") if not editor.text:
                 chat.leave("Leaving.", 0)
             case Pressed("end of input"):
@@ -105,6 +109,7 @@ class TerminalConsole:
                 self.screen.clear()
             case _:
                 editor.press(key)
+        chat.typed()
 
 
 class LinesConsole:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callboard.runtime import Attachment, Post
+from callboard.runtime import Attachment, AttachmentType, Post
 from callboard.runtime.post import USER
 
 from .chat_screen import Line, Style
@@ -25,6 +25,8 @@ def lines_of(post: Post) -> Iterator[Line]:
             return
         case _, _ if post.send_from == USER:
             return
+        case _, "partial" if not said_in(post):
+            yield Line(f"{post.send_from} was cut with nothing written", "dim")
         case _, "partial":
             yield Line(f"{post.send_from} was cut; this is kept", "dim")
             yield from _body(post, "dim")
@@ -49,11 +51,10 @@ def _body(post: Post, style: Style, *, again: bool = False) -> Iterator[Line]:
     for attachment in () if again else post.attachment_list:
         if attachment.type in _SHOWN and _text(attachment):
             yield Line(_SHOWN_AS.get(attachment.type, attachment.type.replace("_", " ")), "dim", "  ")
-            yield Line(shortened(_text(attachment)), "dim", _BAR)
+            last = attachment.type is AttachmentType.execution_result
+            yield Line(shortened(_text(attachment), last=last), "dim", _BAR)
     if post.message:
         yield Line(shortened(post.message) if style == "dim" else post.message, style, "  ")
-    elif not said_in(post):
-        yield Line("nothing", "dim", "  ")
 
 
 def _text(attachment: Attachment) -> str:
@@ -61,8 +62,11 @@ def _text(attachment: Attachment) -> str:
     return "\n".join(map(str, content)) if isinstance(content, tuple) else str(content).strip("\n")
 
 
-def shortened(text: str) -> str:
-    """The first lines of it, and how many more there are."""
+def shortened(text: str, *, last: bool = False) -> str:
+    """The first lines of it, or the last, and how many more there are."""
     rows = text.split("\n")
     more = len(rows) - MOST_ROWS
-    return text if more <= 1 else "\n".join([*rows[:MOST_ROWS], f"(+{more} lines; the transcript has them)"])
+    told = [f"(+{more} lines; the transcript has them)"]
+    if more <= 1:
+        return text
+    return "\n".join([*told, *rows[more:]] if last else [*rows[:MOST_ROWS], *told])

@@ -16,7 +16,7 @@ from os import terminal_size
 from typing import Literal, Protocol
 
 from .line_editor import LineEditor
-from .plain_text import plain
+from .plain_text import WIDTH, plain
 from .text_width import end_within, width_of, wrap_line
 
 Style = Literal["plain", "bold", "dim", "bad"]
@@ -40,6 +40,10 @@ class Line:
 class Screen(Protocol):
     """What a chat is shown on."""
 
+    @property
+    def width(self) -> int:
+        """How many cells a row has."""
+
     def say(self, *lines: Line) -> None:
         """Shows lines that stay."""
 
@@ -60,6 +64,8 @@ class Draft:
 
 class PlainScreen:
     """Lines as they are, for a program or a file to read; drafts are not shown."""
+
+    width = WIDTH
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -89,9 +95,14 @@ class TerminalScreen:
         self._below: list[int] = []
         """The widths of the rows that are drawn, from the first draft down to where the cursor stands."""
 
+    @property
+    def width(self) -> int:
+        """One less than the terminal has: a row that is full to its end leaves the cursor where terminals disagree."""
+        return max(2, self._size().columns - 1)
+
     def say(self, *lines: Line) -> None:
         """Writes the lines above the drafts."""
-        width = self._width()
+        width = self.width
         rows = (_styled(row, line.style) for line in lines for row in _rows(line, width))
         self._draw("".join(f"{row}\r\n" for row in rows))
 
@@ -126,7 +137,7 @@ class TerminalScreen:
         self._below = []
 
     def _draw(self, finished: str = "") -> None:
-        width, height = self._width(), self._size().lines
+        width, height = self.width, self._size().lines
         drafts = list(self._draft_rows(width, min(MOST_DRAFT_ROWS, height - 2)))
         prompt = self._prompt if width_of(self._prompt) < width // 2 else "> "
         room = max(1, width - width_of(prompt))
@@ -159,10 +170,6 @@ class TerminalScreen:
             head = plain(draft.head)
             yield head[: end_within(head, width)]
             yield from _last_rows(draft.text, width, each - 1)
-
-    def _width(self) -> int:
-        # A row that is full to the last column leaves the cursor where terminals disagree.
-        return max(2, self._size().columns - 1)
 
 
 def _last_rows(text: str, width: int, count: int) -> list[str]:

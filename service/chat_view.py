@@ -55,6 +55,9 @@ class ChatView:
             case RoundEnded(state=state):
                 self.state = _state(state)
                 self._drop(*self._drafts)
+            case AttemptBegan(role):
+                self._drafts.setdefault(role, [])
+                self._draw()
             case DraftGrew():
                 self._grow(event)
             case AttemptCut(role):
@@ -76,7 +79,7 @@ class ChatView:
         dropped = [self._drafts.pop(role, None) for role in roles]
         for role in roles:
             self._growing.pop(role, None)
-        if any(dropped):
+        if any(pieces is not None for pieces in dropped):
             self._draw()
 
     def _draw(self) -> None:

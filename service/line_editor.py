@@ -73,6 +73,11 @@ class LineEditor:
         while column > max(0, width - 1):
             column -= widths[self._first]
             self._first += 1
+        left = width - 1 - sum(widths[self._first :])
+        while self._first and widths[self._first - 1] <= left:  # the screen has become wider, or the line shorter
+            self._first -= 1
+            column += widths[self._first]
+            left -= widths[self._first]
         seen = "".join(shown[self._first : self._first + 2 * width])
         return seen[: end_within(seen, width)], column
 

@@ -90,10 +90,9 @@ class KeyReader:
         self._rest += self._decoder.decode(data)
         return list(self._keys())
 
-    def give_up(self) -> list[Key]:
-        """The keys in a sequence whose rest has not come: it is the key Escape, and what stands behind it."""
-        self._rest = self._rest[1:]
-        return list(self._keys())
+    def give_up(self) -> None:
+        """Forgets a sequence whose rest has not come: it is the key Escape, which means nothing here."""
+        self._rest = ""
 
     def _keys(self) -> Iterator[Key]:
         while self._rest:
