@@ -116,7 +116,7 @@ class Chat:
 
     @property
     def _working(self) -> bool:
-        return self._view.state == "created"
+        return self._conversation.statistics().turns > 0
 
     def _ask(self) -> None:
         paused, working = self._conversation.paused, self._working

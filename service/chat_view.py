@@ -24,7 +24,6 @@ from callboard.runtime.event import (
     WordsSettled,
     WorkAbandoned,
 )
-from callboard.runtime.round import RoundState
 
 from .chat_post import lines_of
 from .chat_screen import Draft, Line, Screen, Style
@@ -44,16 +43,11 @@ class ChatView:
         """What each role has written and not recorded, in pieces."""
         self._growing: dict[str, str] = {}
         """What of it grows, by role: the type of the last piece."""
-        self.state: RoundState | None = None
-        """How the last round stands; None before the first."""
 
     def show(self, event: Event) -> None:
         """Shows one event."""
         match event:
-            case RoundBegan():
-                self.state = "created"
-            case RoundEnded(state=state):
-                self.state = _state(state)
+            case RoundEnded():
                 self._drop(*self._drafts)
             case AttemptBegan(role):
                 self._drafts.setdefault(role, [])
@@ -84,13 +78,6 @@ class ChatView:
 
     def _draw(self) -> None:
         self._screen.draft(Draft(f"{role} …", "".join(pieces)) for role, pieces in self._drafts.items())
-
-
-def _state(text: str) -> RoundState:
-    match text:
-        case "failed" | "stopped":
-            return text
-    return "finished"
 
 
 def said_of(event: Event) -> Iterator[Line]:

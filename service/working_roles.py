@@ -51,7 +51,7 @@ class WorkingRoles:
                 yield from self._below(role, "", width)
 
     def _below(self, role: str, margin: str, width: int) -> Iterator[str]:
-        yield fit(f"{margin}{role}: {self._doing(role)}", width)
+        yield margin + fit(f"{role}: {self._doing(role)}", width - len(margin))
         for other, superior in self._superiors.items():
             if superior == role:
                 yield from self._below(other, margin + "  ", width)
