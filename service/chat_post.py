@@ -54,7 +54,7 @@ def _body(post: Post, style: Style, *, again: bool = False) -> Iterator[Line]:
             last = attachment.type is AttachmentType.execution_result
             yield Line(shortened(_text(attachment), last=last), "dim", _BAR)
     if post.message:
-        yield Line(shortened(post.message) if style == "dim" else post.message, style, "  ")
+        yield Line(shortened(post.message), style, "  ")
 
 
 def _text(attachment: Attachment) -> str:
