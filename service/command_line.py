@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -133,9 +133,10 @@ def _add_model(command: argparse.ArgumentParser) -> None:
 
 
 def _level(text: str) -> int:
-    if not int(text):
-        raise ValueError(text)
-    return int(text)
+    with suppress(ValueError):
+        if level := int(text):
+            return level
+    raise argparse.ArgumentTypeError(f"a level is a whole number other than 0, not {text!r}")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:

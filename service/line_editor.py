@@ -66,19 +66,22 @@ class LineEditor:
 
     def view(self, width: int) -> tuple[str, int]:
         """What is seen of it in so many cells, and in which of them the cursor stands."""
-        shown = [_shown(character) for character in self.text]
+        # No more than can be in view: a whole page that was pasted is measured with each piece of a draft.
+        low = max(0, self.cursor - 2 * width)
+        shown = [_shown(character) for character in self.text[low : self.cursor + 2 * width]]
         widths = [width_of(piece) for piece in shown]
-        self._first = min(self._first, self.cursor)
-        column = sum(widths[self._first : self.cursor])
+        first, cursor = max(0, min(self._first, self.cursor) - low), self.cursor - low
+        column = sum(widths[first:cursor])
         while column > max(0, width - 1):
-            column -= widths[self._first]
-            self._first += 1
-        left = width - 1 - sum(widths[self._first :])
-        while self._first and widths[self._first - 1] <= left:  # the screen has become wider, or the line shorter
-            self._first -= 1
-            column += widths[self._first]
-            left -= widths[self._first]
-        seen = "".join(shown[self._first : self._first + 2 * width])
+            column -= widths[first]
+            first += 1
+        left = width - 1 - sum(widths[first:])
+        while first and widths[first - 1] <= left:  # the screen has become wider, or the line shorter
+            first -= 1
+            column += widths[first]
+            left -= widths[first]
+        self._first = low + first
+        seen = "".join(shown[first:])
         return seen[: end_within(seen, width)], column
 
     def _set(self, text: str) -> None:

@@ -77,6 +77,12 @@ def test_a_wider_screen_shows_the_beginning_again() -> None:
     assert editor.view(20) == ("abcdefghij", 10)
 
 
+def test_a_page_that_was_pasted_costs_what_is_in_view() -> None:
+    editor = edited("x" * 1_000_000)
+    measured = editor.view(20), editor.view(10)
+    assert measured == (("x" * 19, 19), ("x" * 9, 9))
+
+
 def test_a_newline_is_seen_and_a_control_character_is_written_out() -> None:
     assert edited("a\nb\u202e").view(20) == ("a↵b\\u202e", 9)
 
