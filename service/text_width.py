@@ -35,11 +35,10 @@ def wrap_line(line: str, width: int) -> Iterator[str]:
     """One line in pieces of at most `width` cells, parted at spaces where there are any; its indentation is kept."""
     start = 0
     while True:
-        end = end_within(line, width, start)
-        if end == len(line):
+        end = max(end_within(line, width, start), start + 1)
+        if end >= len(line):
             yield line[start:]
             return
-        end = max(end, start + 1)
         space = line.rfind(" ", start, end + 1)
         if not line[start:space].strip():
             space = -1

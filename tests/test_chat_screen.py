@@ -131,6 +131,18 @@ def test_what_was_drawn_wider_is_erased_on_a_narrower_screen() -> None:
     assert grid.shown() == ["first", "Planner …", "  " + "x" * 17, "  " + "x" * 13, ">"]
 
 
+def test_a_typed_line_that_wraps_on_a_narrower_screen_is_erased_whole() -> None:
+    screen = screen_on(grid := Grid(40))
+    screen.say(Line("first"))
+    screen.editor.press(Typed("x" * 30))
+    screen.redraw()
+    grid.size = terminal_size((20, 12))
+    grid.rows[1:] = [grid.rows[1][:20], grid.rows[1][20:]]
+    grid.row, grid.column = 2, 12
+    screen.redraw()
+    assert grid.shown() == ["first", "> " + "x" * 16]
+
+
 def test_nothing_of_it_stays_when_it_is_closed() -> None:
     screen = screen_on(grid := Grid())
     screen.draft([Draft("Planner …", "x")])

@@ -124,6 +124,18 @@ def test_a_draft_grows_by_its_types_and_goes_at_its_end(end: Event) -> None:
     assert screen.now == ["ab\n[thought] 1\n"]
     view.show(end)
     assert screen.now == []
+    view.show(GREW[0])
+    assert screen.now == ["a"]
+
+
+def test_a_role_that_was_answered_waits_no_more() -> None:
+    roles = WorkingRoles(Foreman())
+    asked = Post.create("dig", "Foreman", "Digger")
+    for event in (AttemptBegan("Foreman", "p", 1), PostRecorded(asked, "r"), AttemptBegan("Digger", asked.id, 1)):
+        roles.note(event)
+    assert list(roles.lines(40)) == ["Foreman: works, waits for Digger", "  Digger: works: dig"]
+    roles.note(PostRecorded(asked.reply("dug"), "r"))
+    assert list(roles.lines(40)) == ["Foreman: works", "  Digger: at rest"]
 
 
 def test_roles_that_are_started_on_the_way_stand_below_their_superior() -> None:

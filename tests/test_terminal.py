@@ -178,6 +178,7 @@ def test_words_in_the_middle_of_a_stream_interrupt_it_and_the_line_stays_whole(s
         here.lowest(">")
         here.type("/exit\r")
         assert here.ended() == 0 and "chat.yaml" in here.grid.shown()[-2]
+        assert here.grid.shown()[-4:-2] == ["Leaving.", ""]
     assert server.cut == 1
     assert Transcript.restore_yaml(tmp_path / "chat.yaml").rounds[0].state == "finished"
 

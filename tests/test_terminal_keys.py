@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from callboard.service.terminal_keys import Key, KeyReader, Pressed, Typed
@@ -24,6 +24,7 @@ def single(keys: list[Key]) -> list[Key]:
     return [key for part in parts for key in part]
 
 
+@example(list(range(len(STREAM))))
 @given(st.lists(st.integers(0, len(STREAM))))
 def test_the_keys_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
     reader, places = KeyReader(), [0, *sorted(cuts), len(STREAM)]

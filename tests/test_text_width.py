@@ -35,5 +35,9 @@ def test_no_row_is_too_wide_and_no_character_but_a_space_is_lost(line: str, widt
     assert "".join(rows).replace(" ", "") == line.replace(" ", "")
 
 
+def test_a_character_that_is_too_wide_for_any_row_gets_one_all_the_same() -> None:
+    assert list(wrap_line("日本", 1)) == ["日", "本"]
+
+
 def test_a_wide_character_is_not_halved() -> None:
     assert end_within("a日", 2) == 1
