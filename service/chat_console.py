@@ -13,7 +13,6 @@ import trio
 from callboard.actors.code_interpreter import CodeInterpreter
 from callboard.actors.planner import Planner
 from callboard.runtime import ChatModel, Transcript
-from callboard.runtime.retrying_model import RetryingModel
 
 from .chat import Chat, Console, hold_chat
 from .chat_screen import Line, PlainScreen, TerminalScreen
@@ -29,8 +28,7 @@ async def chat_with(
 ) -> int:
     """A chat over the program's own input and output with Planner and CodeInterpreter; as `hold_chat`."""
     async with model as entered:
-        retrying = RetryingModel(entered)
-        root = Planner(retrying, subordinates=(CodeInterpreter(retrying),))
+        root = Planner(entered, subordinates=(CodeInterpreter(entered),))
         with open_console() as console:
             console.screen.say(
                 Line(f"Planner and CodeInterpreter, with {entered.name}. /help lists the commands.", "dim")

@@ -351,7 +351,9 @@ async def all_cleaned_up(crowd: Crowd, before: tuple[int, int, int]) -> None:
     """Nothing is alive that was not before, and all conversations are dead."""
     await wait_all_tasks_blocked()
     gc.collect()
-    assert (living(), len(crowd.alive)) == (before, 0)
+    assert not crowd.alive
+    # Fewer, when a thread that trio keeps for the next one who wants it has just been kept for long enough.
+    assert all(now <= was for now, was in zip(living(), before, strict=True)), f"{living()} after {before}"
 
 
 def test_no_tenant_starves_beside_one_that_opens_ten_times_as_many() -> None:
