@@ -1,18 +1,21 @@
 """What a post carries beside its message: typed pieces that roles write and read.
 
-The rule to know: the content is text, save for ``artifact_paths``, where it is a tuple of paths.
+The rule to know: the content is a plain string, save for ``artifact_paths``, where it is a tuple of paths; which parts
+of it are temporal stands beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from .ids import create_id
 from .json_value import JsonValue, check_text, freeze, thaw
+from .markers import KEY, marked, unmarked
 from .shared_memory import SharedMemoryEntry
+from .text import Spans, Text, check_spans, cut
 
 
 class AttachmentType(StrEnum):
@@ -74,13 +77,19 @@ class Attachment:
     content: str | tuple[str, ...]
     extra: SharedMemoryEntry | JsonValue = None
     """The entry, for a ``shared_memory_entry``; for others any JSON value, frozen."""
+    temporal: Spans = ()
+    """The parts of the content that later rounds do not show; paths have none."""
 
     def __post_init__(self) -> None:
         attachment_type(self.type)
         if self.type is AttachmentType.artifact_paths:
             object.__setattr__(self, "content", _paths(self.content))
+            if self.temporal:
+                raise ValueError("artifact_paths have no temporal parts")
         else:
             check_text(self.content, "content")
+        if self.temporal != ():
+            check_spans(self.temporal, str(self.content), f"temporal parts of {self.type}")
         if self.type is AttachmentType.shared_memory_entry:
             if not isinstance(self.extra, SharedMemoryEntry):
                 raise ValueError("the extra of a shared_memory_entry must be a SharedMemoryEntry")
@@ -91,18 +100,27 @@ class Attachment:
     def create(
         cls,
         type: AttachmentType | str,
-        content: str | Sequence[str],
+        content: str | Text | Sequence[str],
         id: str | None = None,
         extra: SharedMemoryEntry | JsonValue = None,
     ) -> Attachment:
         """A new attachment, with a new id if none is given; raises ValueError for an unknown type."""
+        if isinstance(content, Text):
+            return cls(id or create_id("atta"), attachment_type(type), content.string, extra, content.spans)
         text = content if isinstance(content, str) else tuple(content)
         return cls(id or create_id("atta"), attachment_type(type), text, extra)
+
+    def without_temporal(self) -> Attachment:
+        """This attachment, its id kept, as later rounds show it; itself if that is all of it."""
+        if not self.temporal:
+            return self
+        return replace(self, content=cut(str(self.content), self.temporal), temporal=())
 
     def to_dict(self) -> dict[str, Any]:
         """The attachment as a file holds it, of plain dicts and lists."""
         extra = self.extra.to_dict() if isinstance(self.extra, SharedMemoryEntry) else thaw(self.extra)
-        return {"id": self.id, "type": self.type.value, "content": thaw(self.content), "extra": extra}
+        content, beside = marked(self.content, self.temporal) if isinstance(self.content, str) else (self.content, {})
+        return {"id": self.id, "type": self.type.value, "content": thaw(content), "extra": extra, **beside}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Attachment:
@@ -113,7 +131,10 @@ class Attachment:
         type_, extra = attachment_type(entry["type"]), entry.get("extra")
         if type_ is AttachmentType.shared_memory_entry and isinstance(extra, Mapping):
             extra = SharedMemoryEntry.from_dict(extra)
-        return cls.create(type_, entry["content"], entry.get("id"), extra)
+        content = entry["content"]
+        if type_ is not AttachmentType.artifact_paths or entry.get(KEY):
+            content = unmarked(content, entry)
+        return cls.create(type_, content, entry.get("id"), extra)
 
     def __str__(self) -> str:
         content = self.content if isinstance(self.content, str) else ", ".join(self.content)

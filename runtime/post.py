@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from operator import is_
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from .attachment import Attachment, AttachmentType
 from .ids import create_id, create_id_at
 from .json_value import EMPTY, FrozenMapping, JsonValue, check_text, thaw
+from .markers import marked, unmarked
+from .text import Spans, Text, check_spans, cut, parted
 from .value import value
 
 Kind: TypeAlias = Literal["message", "question", "reply", "error", "note", "intervention", "nudge"]
@@ -82,14 +85,18 @@ class Post:
     message: str
     attachment_list: tuple[Attachment, ...] = ()
     marks: Marks = Marks()
+    temporal: Spans = ()
+    """The parts of the message that rounds after this one do not show."""
 
     def __post_init__(self) -> None:
         check_text(self.message, "message")
+        if self.temporal != ():
+            check_spans(self.temporal, self.message, "temporal parts of a message")
 
     @classmethod
     def create(
         cls,
-        message: str | None,
+        message: str | Text | None,
         send_from: str,
         send_to: str = UNDECIDED,
         attachment_list: Iterable[Attachment] = (),
@@ -102,11 +109,12 @@ class Post:
             marks = Marks(at=at)
         elif not marks.at:
             marks = marks.made_at(at)
-        return cls(id, send_from, send_to, message or "", tuple(attachment_list), marks)
+        string, spans = parted(message)
+        return cls(id, send_from, send_to, string, tuple(attachment_list), marks, spans)
 
     def reply(
         self,
-        message: str | None = "",
+        message: str | Text | None = "",
         attachment_list: Iterable[Attachment] = (),
         *,
         kind: Kind = "reply",
@@ -116,13 +124,33 @@ class Post:
         """A new post back to the sender of this one; raises ValueError for an extra that is no JSON."""
         id, at = create_id_at("post")
         marks = Marks(self.id, kind, state, at, extra=EMPTY if extra is None else FrozenMapping(extra))
-        return Post(id, self.send_to, self.send_from, message or "", tuple(attachment_list), marks)
+        string, spans = parted(message)
+        return Post(id, self.send_to, self.send_from, string, tuple(attachment_list), marks, spans)
 
-    def forward(self, to: str, message: str | None = None, attachment_list: Iterable[Attachment] | None = None) -> Post:
+    def forward(
+        self, to: str, message: str | Text | None = None, attachment_list: Iterable[Attachment] | None = None
+    ) -> Post:
         """A new post from the recipient of this one to a third role, with the same content unless given."""
-        message = self.message if message is None else message
+        message = self.text if message is None else message
         attachments = self.attachment_list if attachment_list is None else attachment_list
         return Post.create(message, self.send_to, to, attachments, marks=Marks(self.id))
+
+    @property
+    def text(self) -> Text:
+        """The message with its temporal parts, to be said again."""
+        return Text(self.message, self.temporal)
+
+    def with_text(self, message: str | Text) -> Post:
+        """This post, its id kept, with another message."""
+        string, spans = parted(message)
+        return replace(self, message=string, temporal=spans)
+
+    def without_temporal(self) -> Post:
+        """This post, its id kept, as later rounds show it; itself if that is all of it."""
+        attachments = tuple(attachment.without_temporal() for attachment in self.attachment_list)
+        if not self.temporal and all(map(is_, attachments, self.attachment_list)):
+            return self
+        return replace(self, message=cut(self.message, self.temporal), attachment_list=attachments, temporal=())
 
     def get_attachment(self, type: AttachmentType | str) -> tuple[Attachment, ...]:
         """The attachments of that type, in order; raises ValueError if there is no such type."""
@@ -141,12 +169,14 @@ class Post:
 
     def to_dict(self) -> dict[str, Any]:
         """The post as a file holds it, of plain dicts and lists."""
+        message, beside = marked(self.message, self.temporal)
         return {
             "id": self.id,
-            "message": self.message,
+            "message": message,
             "send_from": self.send_from,
             "send_to": self.send_to,
             "attachment_list": [attachment.to_dict() for attachment in self.attachment_list],
+            **beside,
             **self.marks.to_dict(),
         }
 
@@ -161,11 +191,7 @@ class Post:
     @classmethod
     def restore(cls, entry: Mapping[str, Any]) -> Post:
         """The post that `to_dict` wrote, with the id it had; raises what `from_dict` raises."""
-        return cls(
-            entry["id"],
-            entry["send_from"],
-            entry["send_to"],
-            entry["message"] or "",
-            tuple(Attachment.from_dict(attachment) for attachment in entry["attachment_list"] or ()),
-            Marks.from_dict(entry),
-        )
+        message, spans = parted(unmarked(entry["message"], entry))
+        attachments = tuple(Attachment.from_dict(attachment) for attachment in entry["attachment_list"] or ())
+        marks = Marks.from_dict(entry)
+        return cls(entry["id"], entry["send_from"], entry["send_to"], message, attachments, marks, spans)

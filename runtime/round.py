@@ -6,7 +6,8 @@ The rule to know: a round never changes; memory makes the next one from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, Literal, TypeAlias, get_args
 
 from .ids import create_id
@@ -43,6 +44,11 @@ class Round:
     ) -> Round:
         """A new round, with a new id if none is given."""
         return cls(id or create_id("round"), user_query, state, tuple(post_list))
+
+    def without_temporal(self) -> Round:
+        """This round as later ones show it, ids kept; itself if that is all of it."""
+        posts = tuple(post.without_temporal() for post in self.post_list)
+        return self if all(map(is_, posts, self.post_list)) else replace(self, post_list=posts)
 
     def to_dict(self) -> dict[str, Any]:
         """The round as a file holds it, of plain dicts and lists."""

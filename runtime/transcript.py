@@ -1,14 +1,14 @@
 """The record of a conversation: its rounds, and the file that TaskWeaver calls a conversation.
 
-The rule to know: `from_dict` and `from_yaml` make a new transcript of an old one, with new ids; `restore` and
-`restore_yaml` give back the same one. Either the whole is good, or `InvalidFile` says what is not.
+The rule to know: what is called `from_…` makes a new transcript of an old one, with new ids; what is called `restore…`
+gives back the same one. Either the whole is good, or `InvalidFile` says what is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import InvalidFile
 from .ids import create_id
@@ -16,6 +16,8 @@ from .json_value import EMPTY, FrozenMapping, JsonValue, freeze, thaw
 from .post import Post
 from .round import Round
 from .transcript_file import FilePath, dump, line_of, parse, read_text, replace_file
+from .transcript_json import dump_json, json_line_of, parse_json
+from .transcript_markdown import markdown_of, one_line
 from .transcript_shape import KNOWN_KEYS, find_fault
 
 
@@ -69,16 +71,47 @@ class Transcript:
     @classmethod
     def from_yaml(cls, path: FilePath) -> Transcript:
         """What `from_dict` makes of the content of a file; raises InvalidFile, with path, line and key."""
-        return _fresh(_read(path, with_ids=False))
+        return _fresh(_read(path, _YAML, with_ids=False))
 
     @classmethod
     def restore_yaml(cls, path: FilePath) -> Transcript:
         """The transcript that `save` wrote, all ids kept; raises InvalidFile, with path, line and key."""
-        return _restored(_read(path, with_ids=True))
+        return _restored(_read(path, _YAML, with_ids=True))
+
+    @classmethod
+    def from_json(cls, path: FilePath) -> Transcript:
+        """As `from_yaml`, of a file that holds JSON."""
+        return _fresh(_read(path, _JSON, with_ids=False))
+
+    @classmethod
+    def restore_json(cls, path: FilePath) -> Transcript:
+        """The transcript that `save_json` wrote, all ids kept; raises InvalidFile, with path, line and key."""
+        return _restored(_read(path, _JSON, with_ids=True))
 
     def save(self, path: FilePath) -> None:
-        """Write the whole file, or leave the old one as it is and raise OSError."""
+        """Write the whole file as YAML, or leave the old one as it is and raise OSError."""
         replace_file(path, dump(self.to_dict()))
+
+    def save_json(self, path: FilePath) -> None:
+        """Write the whole file as JSON, or leave the old one as it is and raise OSError."""
+        replace_file(path, dump_json(self.to_dict()))
+
+    def to_markdown(self) -> str:
+        """The whole for people: headings, who said what to whom, attachments. Not to be read back."""
+        enabled = [] if self.enabled else ["Not enabled: it does not serve as an example.\n"]
+        roles = [f"Roles: {', '.join(map(one_line, self.roles))}\n"] if self.roles else []
+        return "\n".join([f"# {one_line(self.id)}\n", *roles, *enabled, markdown_of(self.rounds)])
+
+
+class _Format(NamedTuple):
+    """How a file is read, and where a place in it is."""
+
+    parse: Callable[[str], Any]
+    line_of: Callable[[str, tuple[str | int, ...]], int | None]
+
+
+_YAML = _Format(parse, line_of)
+_JSON = _Format(parse_json, json_line_of)
 
 
 def _all_roles(roles: tuple[str, ...], rounds: tuple[Round, ...]) -> tuple[str, ...]:
@@ -87,20 +120,22 @@ def _all_roles(roles: tuple[str, ...], rounds: tuple[Round, ...]) -> tuple[str, 
     return tuple(dict.fromkeys([*roles, *named]))
 
 
-def _check(mapping: object, *, with_ids: bool, path: FilePath | None = None, text: str | None = None) -> None:
+def _check(mapping: object, *, with_ids: bool) -> None:
     fault = find_fault(mapping, with_ids=with_ids)
     if fault is not None:
-        line = None if text is None else line_of(text, fault.place)
-        raise InvalidFile(fault.message, path=path, line=line, key=fault.key, remedy=fault.remedy)
+        raise InvalidFile(fault.message, key=fault.key, remedy=fault.remedy)
 
 
-def _read(path: FilePath, *, with_ids: bool) -> Mapping[str, Any]:
+def _read(path: FilePath, form: _Format, *, with_ids: bool) -> Mapping[str, Any]:
     text = read_text(path)
     try:
-        mapping: Mapping[str, Any] = parse(text)
+        mapping: Mapping[str, Any] = form.parse(text)
     except InvalidFile as error:
         raise InvalidFile(error.message, path=path, line=error.line, remedy=error.remedy) from error.__cause__
-    _check(mapping, with_ids=with_ids, path=path, text=text)
+    fault = find_fault(mapping, with_ids=with_ids)
+    if fault is not None:
+        line = form.line_of(text, fault.place)
+        raise InvalidFile(fault.message, path=path, line=line, key=fault.key, remedy=fault.remedy)
     return mapping
 
 

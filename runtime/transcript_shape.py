@@ -6,7 +6,7 @@ a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Strict, TypeAdapter, ValidationError
@@ -17,8 +17,10 @@ from typing_extensions import TypedDict
 
 from .attachment import Attachment, attachment_type
 from .json_value import freeze
+from .markers import KEY, first_misplaced
 from .post import Kind, State
 from .round import RoundState
+from .text import Lifetime
 
 Place: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -44,7 +46,7 @@ def _check_content(content: object) -> object:
 
 def _check_attachment(entry: Any) -> None:
     try:
-        Attachment.from_dict(entry)
+        Attachment.from_dict({key: value for key, value in entry.items() if key != KEY})
     except KeyError as error:
         raise ValueError(f"extra has no key {error}") from None
     except TypeError as error:
@@ -55,6 +57,14 @@ Json = Annotated[Any, _checked(freeze)]
 Text = Annotated[str, Strict(), _checked(freeze)]
 
 
+class SpanShape(TypedDict):
+    """The keys of a temporal part: its place in the text as it is written, markers included."""
+
+    start: Annotated[int, Strict()]
+    end: Annotated[int, Strict()]
+    lifetime: NotRequired[Lifetime]
+
+
 class AttachmentShape(TypedDict):
     """The keys of an attachment."""
 
@@ -62,6 +72,7 @@ class AttachmentShape(TypedDict):
     type: Annotated[Text, _checked(attachment_type)]
     content: Annotated[Any, BeforeValidator(_check_content)]
     extra: NotRequired[Json]
+    temporal: NotRequired[list[SpanShape]]
 
 
 class PostShape(TypedDict):
@@ -79,6 +90,7 @@ class PostShape(TypedDict):
     words: NotRequired[Text | None]
     system_message: NotRequired[list[Text] | None]
     extra: NotRequired[Annotated[dict[str, Any], _checked(freeze)] | None]
+    temporal: NotRequired[list[SpanShape]]
 
 
 class RoundShape(TypedDict):
@@ -107,6 +119,7 @@ _REMEDIES = {
     "string_type": "put the value in quotes",
     "bool_type": "write true or false",
     "list_type": "write a list here",
+    "int_type": "write a whole number",
     "dict_type": "write a mapping of keys and values here",
 }
 
@@ -133,7 +146,8 @@ def find_fault(transcript: object, *, with_ids: bool) -> Fault | None:
         _SHAPE.validate_python(transcript)
     except ValidationError as error:
         return _fault(error.errors(include_url=False)[0])
-    return _fault_of_extra(transcript) or (_missing_id(transcript) if with_ids else None)
+    fault = _fault_of_extra(transcript) or _fault_of_temporal(transcript)
+    return fault or (_missing_id(transcript) if with_ids else None)
 
 
 def _fault(error: ErrorDetails) -> Fault:
@@ -153,6 +167,23 @@ def _fault_of_extra(transcript: Mapping[Any, Any]) -> Fault | None:
     return None
 
 
+def _fault_of_temporal(transcript: Mapping[str, Any]) -> Fault | None:
+    remedy = f"count again from its first marker to behind its last, or leave out {KEY}: then all markers count"
+    for place, text, entry in _with_text(transcript):
+        wrong = first_misplaced(text, entry[KEY]) if KEY in entry else None
+        if wrong is not None:
+            return Fault((*place, KEY, wrong), "no part between markers stands at this place of the text", remedy)
+    return None
+
+
+def _with_text(transcript: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Mapping[str, Any]]]:
+    posts = (pair for i, one in enumerate(transcript["rounds"]) for pair in _posts_of(one, ("rounds", i)))
+    for place, post in posts:
+        yield place, post["message"], post
+        for number, attachment in enumerate(post["attachment_list"] or ()):
+            yield (*place, "attachment_list", number), attachment["content"], attachment
+
+
 def _missing_id(transcript: Mapping[str, Any]) -> Fault | None:
     remedy = "load the file with from_yaml, which makes new ids"
     for place, entry in _with_ids(transcript):
@@ -161,10 +192,12 @@ def _missing_id(transcript: Mapping[str, Any]) -> Fault | None:
     return None
 
 
-def _with_ids(transcript: Mapping[str, Any]) -> list[tuple[Place, Mapping[str, Any]]]:
-    entries: list[tuple[Place, Mapping[str, Any]]] = [((), transcript)]
+def _with_ids(transcript: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    yield (), transcript
     for i, round_ in enumerate(transcript["rounds"]):
-        entries.append((("rounds", i), round_))
-        posts = enumerate(round_["post_list"] or ())
-        entries.extend((("rounds", i, "post_list", k), post) for k, post in posts)
-    return entries
+        yield ("rounds", i), round_
+        yield from _posts_of(round_, ("rounds", i))
+
+
+def _posts_of(round_: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    yield from (((*place, "post_list", k), post) for k, post in enumerate(round_["post_list"] or ()))

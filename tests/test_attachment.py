@@ -1,13 +1,15 @@
 """Attachments know their types, and keep what they were given."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
 
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.markers import END, START
 from callboard.runtime.shared_memory import SharedMemoryEntry
+from callboard.runtime.text import Span, temporal
 
 NAMES = [
     "init_plan",
@@ -165,3 +167,48 @@ def test_an_attachment_cannot_be_changed() -> None:
     attachment: Any = Attachment.create("plan", "")
     with pytest.raises(FrozenInstanceError):
         attachment.content = "other"
+
+
+BIG = "keep " + temporal("big")
+
+
+def test_content_is_plain_and_its_temporal_parts_stand_beside() -> None:
+    attachment = Attachment.create("plan", BIG, "atta-1")
+    assert (attachment.content, attachment.temporal) == ("keep big", (Span(5, 8),))
+    assert attachment.without_temporal() == Attachment.create("plan", "keep ", "atta-1")
+
+
+def test_an_attachment_without_temporal_parts_is_shown_as_it_is() -> None:
+    for attachment in (Attachment.create("plan", "big"), Attachment.create("artifact_paths", ["big"])):
+        assert attachment.without_temporal() is attachment
+
+
+def test_temporal_content_comes_back_from_its_dict_with_the_markers_round_it() -> None:
+    attachment = Attachment.create("plan", BIG)
+    entry = attachment.to_dict()
+    assert entry["content"] == f"keep {START}big{END}"
+    assert Attachment.from_dict(entry) == attachment
+    del entry["temporal"]
+    assert Attachment.from_dict(entry) == attachment
+
+
+def test_markers_in_content_are_text_unless_a_file_of_others_holds_them() -> None:
+    attachment = Attachment.create("plan", f"{START}big{END}")
+    assert attachment.temporal == ()
+    assert Attachment.from_dict(attachment.to_dict()) == attachment
+
+
+@pytest.mark.parametrize("content", [[f"{START}a{END}"], f"{START}a{END}"])
+def test_paths_have_no_temporal_parts_whatever_they_are_called(content: Any) -> None:
+    attachment = Attachment.from_dict({"type": "artifact_paths", "content": content})
+    assert (attachment.content, attachment.temporal) == ((f"{START}a{END}",), ())
+    assert Attachment.from_dict(attachment.to_dict()) == attachment
+    with pytest.raises(ValueError, match="temporal"):
+        Attachment.from_dict({"type": "artifact_paths", "content": content, "temporal": [{"start": 0, "end": 63}]})
+    with pytest.raises(ValueError, match="artifact_paths have no temporal parts"):
+        Attachment.create("artifact_paths", BIG)
+
+
+def test_temporal_parts_beyond_the_content_are_refused() -> None:
+    with pytest.raises(ValueError, match="temporal parts of plan reach to 8, beyond the 4"):
+        replace(Attachment.create("plan", BIG), content="keep")

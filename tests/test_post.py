@@ -9,7 +9,9 @@ import pytest
 
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.markers import END, START
 from callboard.runtime.post import Marks, Post
+from callboard.runtime.text import Span, Text, temporal
 
 PLAN = Attachment.create("plan", "1. think", "atta-1")
 THOUGHT = Attachment.create("thought", "hm", "atta-2")
@@ -181,3 +183,48 @@ def test_a_post_cannot_be_changed_and_survives_a_journey() -> None:
         post.message = "other"
     assert pickle.loads(pickle.dumps(POST)) == POST == copy.deepcopy(POST)
     assert hash(POST) == hash(Post.restore(POST.to_dict()))
+
+
+BIG = "keep " + temporal("big") + "."
+SHOWN = Post.create(BIG, "User", "Planner", [Attachment.create("plan", BIG), THOUGHT])
+
+
+def test_a_message_is_plain_and_its_temporal_parts_stand_beside() -> None:
+    assert (SHOWN.message, SHOWN.temporal, SHOWN.text) == ("keep big.", (Span(5, 8),), BIG)
+    assert Post.create("big", "User").temporal == ()
+
+
+def test_a_reply_and_a_forward_take_temporal_text() -> None:
+    assert POST.reply(BIG).text == POST.forward("Writer", BIG).text == SHOWN.forward("Writer").text == BIG
+    assert SHOWN.reply("done").temporal == ()
+
+
+def test_later_rounds_show_a_post_without_what_is_temporal() -> None:
+    later = SHOWN.without_temporal()
+    assert (later.message, later.temporal, later.id) == ("keep .", (), SHOWN.id)
+    assert [one.content for one in later.attachment_list] == ["keep .", "hm"]
+    assert later.attachment_list[1] is THOUGHT
+    assert later.without_temporal() is later
+    assert POST.without_temporal() is POST
+
+
+def test_another_message_brings_its_own_temporal_parts() -> None:
+    assert SHOWN.with_text("no").text == Text("no")
+    assert replace(POST.with_text(BIG), message=POST.message, temporal=()) == POST
+    with pytest.raises(ValueError, match="temporal parts of a message reach to 8, beyond the 2"):
+        replace(SHOWN, message="no")
+
+
+def test_markers_in_a_message_are_text_unless_a_file_of_others_holds_them() -> None:
+    written = f"{START}big{END}"
+    post = Post.create(written, "User")
+    assert (post.temporal, post.without_temporal()) == ((), post)
+    assert Post.restore(post.to_dict()) == post
+    assert Post.from_dict({**BARE, "message": written}).text == temporal("big")
+
+
+def test_a_file_holds_temporal_parts_under_a_further_key() -> None:
+    entry = SHOWN.to_dict()
+    assert (entry["message"], entry["temporal"][0]["start"]) == (f"keep {START}big{END}.", 5)
+    assert Post.restore(entry) == SHOWN
+    assert hash(Post.restore(entry)) == hash(SHOWN)

@@ -7,6 +7,7 @@ import pytest
 
 from callboard.runtime.post import Post
 from callboard.runtime.round import Round
+from callboard.runtime.text import temporal
 
 POST = Post("post-1", "User", "Planner", "hello")
 ROUND = Round("round-1", "hello", "finished", (POST,))
@@ -75,3 +76,11 @@ def test_a_round_cannot_be_changed() -> None:
     round_: Any = ROUND
     with pytest.raises(FrozenInstanceError):
         round_.state = "failed"
+
+
+def test_later_rounds_show_a_round_without_what_is_temporal() -> None:
+    post = Post.create("keep " + temporal("big"), "User", "Planner")
+    later = Round("round-1", "hello", "finished", (POST, post)).without_temporal()
+    assert [one.message for one in later.post_list] == ["hello", "keep "]
+    assert later.post_list[0] is POST
+    assert later.without_temporal() is later

@@ -1,5 +1,6 @@
 """Whatever text a transcript holds, its file gives it back, byte for byte, by whichever library."""
 
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,11 +11,14 @@ from hypothesis import strategies as st
 
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.markers import END, START
 from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import SharedMemoryEntry
+from callboard.runtime.text import Span, Text
 from callboard.runtime.transcript import Transcript
 from callboard.runtime.transcript_file import Dumper, Loader, PureDumper, PureLoader, dump, parse
+from callboard.runtime.transcript_json import dump_json, parse_json
 from callboard.runtime.transcript_shape import KNOWN_KEYS
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -26,6 +30,7 @@ HOSTILE = [
     *("1", "1.0", "1e5", "-.inf", ".nan", "0x1f", "0o7", "1_000", "1:30", "2024-01-31", "2024-01-31T07:45:22Z"),
     *("yes", "NO", "on", "null", "~", "true", "=", "<<", "- a", "? a", "*a", "&a", "!!a", "%a", "@", "`", "'", '"'),
     *("\\", "\\n", "|", ">", "{a: 1}", "[a]", ",", "é" * 130, "k" * 130, "word " * 40, "\x00" * 70),
+    *(START, END, f"{START}a{END}", f"{START}{START}", START[:9], START[9:]),
 ]
 
 texts = st.one_of(
@@ -39,6 +44,19 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 mappings = st.dictionaries(texts, values, max_size=2).map(FrozenMapping)
 
+
+@st.composite
+def _spanned(draw: st.DrawFn) -> Text:
+    string = draw(texts)
+    bounds = st.integers(0, len(string))
+    cuts = sorted(draw(st.lists(bounds, unique=True, max_size=6)))
+    # Every second stretch between two cuts, and sometimes the ones that touch.
+    pairs = pairwise(cuts)
+    stretches = [pair for number, pair in enumerate(pairs) if number % 2 == 0 or draw(st.booleans())]
+    return Text(string, tuple(Span(start, end) for start, end in stretches))
+
+
+spanned = _spanned()
 entries = st.builds(
     SharedMemoryEntry.create,
     st.sampled_from(["plan", "experience_sub_path"]),
@@ -48,8 +66,9 @@ entries = st.builds(
 )
 plain_types = st.sampled_from([type_ for type_ in AttachmentType if type_ not in ("text", "shared_memory_entry")])
 attachments = st.one_of(
-    st.builds(Attachment.create, plain_types, texts, texts, values),
-    st.builds(Attachment.create, st.just("shared_memory_entry"), texts, texts, entries),
+    st.builds(Attachment.create, plain_types.filter(lambda type_: type_ != "artifact_paths"), spanned, texts, values),
+    st.builds(Attachment.create, st.just("artifact_paths"), texts, texts, values),
+    st.builds(Attachment.create, st.just("shared_memory_entry"), spanned, texts, entries),
     st.builds(Attachment.create, st.just("artifact_paths"), st.lists(texts, max_size=2), texts),
 )
 marks = st.builds(
@@ -62,7 +81,8 @@ marks = st.builds(
     st.lists(texts, max_size=2).map(tuple),
     mappings,
 )
-posts = st.builds(Post, texts, texts, texts, texts, st.lists(attachments, max_size=2).map(tuple), marks)
+unsaid = st.builds(Post, texts, texts, texts, st.just(""), st.lists(attachments, max_size=2).map(tuple), marks)
+posts = st.builds(Post.with_text, unsaid, spanned)
 states = st.sampled_from(["created", "finished", "failed", "stopped"])
 rounds = st.builds(Round, texts, texts, states, st.lists(posts, max_size=2).map(tuple))
 extras = st.dictionaries(texts.filter(lambda key: key not in KNOWN_KEYS), values, max_size=2).map(FrozenMapping)
@@ -91,6 +111,15 @@ def test_a_transcript_survives_its_file_byte_for_byte(transcript: Transcript) ->
 
 @quick
 @given(transcripts)
+def test_a_transcript_survives_its_json_byte_for_byte(transcript: Transcript) -> None:
+    written = dump_json(transcript.to_dict())
+    restored = Transcript.restore(parse_json(written.decode()))
+    assert restored == transcript
+    assert dump_json(restored.to_dict()) == written
+
+
+@quick
+@given(transcripts)
 def test_both_writers_write_the_same_bytes_and_both_readers_read_the_same(transcript: Transcript) -> None:
     written = dump(transcript.to_dict(), PureDumper)
     assert written == dump(transcript.to_dict(), Dumper)
@@ -107,7 +136,7 @@ def test_a_new_transcript_of_an_old_one_says_the_same(transcript: Transcript) ->
 
 
 def said(round_: Round) -> list[object]:
-    posts = [(post.send_from, post.send_to, post.message, post.attachment_list) for post in round_.post_list]
+    posts = [(post.send_from, post.send_to, post.text, post.attachment_list) for post in round_.post_list]
     return [round_.user_query, round_.state, posts]
 
 
