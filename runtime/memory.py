@@ -146,7 +146,7 @@ class Memory:
         done, upto = self._finished.setdefault((role, include_failure_rounds), ([], 0))
         last = len(self._rounds) - 1
         for number in range(upto, last):
-            done += self._seen_by(role, number, include_failure_rounds)
+            done += (one.without_temporal() for one in self._seen_by(role, number, include_failure_rounds))
         self._finished[role, include_failure_rounds] = (done, last)
         return (*done, *self._seen_by(role, last, include_failure_rounds))
 
