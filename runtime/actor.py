@@ -38,8 +38,8 @@ class Actor(ABC):
         It is a turn of its own inside the waiting ask: interrupted, it is cancelled and called again. Without an
         override the question goes on to this role's own superior, and at last to the host; raises NobodyToAsk then.
         """
-        answer = await context.ask_superior(post.message, post.attachment_list)
-        return post.reply(answer.message, answer.attachment_list)
+        answer = await context.ask_superior(post.text, post.attachment_list)
+        return post.reply(answer.text, answer.attachment_list)
 
     async def on_interrupt(self, post: Post, context: TurnContext) -> None:
         """Called when an attempt at a post was interrupted and has unwound, before that is recorded.

@@ -153,7 +153,7 @@ class Attempts:
 
     def _hand_on(self, turn: Turn, post: Post) -> Post | None:
         if turn.recalled:  # nothing starts for nobody
-            return self._router.inspect(turn.answer(post.message, post.attachment_list, state="partial"))
+            return self._router.inspect(turn.answer(post.text, post.attachment_list, state="partial"))
         self._router.hand_on(turn, post)
         return None
 

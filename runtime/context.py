@@ -25,6 +25,7 @@ from .post import USER, Marks, Post
 from .receipt import Delivery, Receipt
 from .shared_memory import EntryScope, EntryType, SharedMemoryEntry
 from .step import Silence, check_grace, ended_by, inside_step, shielded_block
+from .text import Text
 from .tool import Tool
 from .turn import Turn
 from .usage import Usage
@@ -50,7 +51,7 @@ class TurnContext(AttemptView):
     async def ask(
         self,
         name: str,
-        message: str = "",
+        message: str | Text = "",
         attachments: Iterable[Attachment] = (),
         *,
         limits: Limits | None = None,
@@ -68,7 +69,7 @@ class TurnContext(AttemptView):
             await self._router.gate.wait(turn)
         return await self._router.ask(Post.create(message, turn.role, name, tuple(attachments)), turn, limits)
 
-    async def ask_superior(self, message: str, attachments: Iterable[Attachment] = ()) -> Post:
+    async def ask_superior(self, message: str | Text, attachments: Iterable[Attachment] = ()) -> Post:
         """The answer of whoever waits for this turn, from its `on_question`; for the root, of the host's.
 
         Cancelled: the question is recalled, and this waits until the work on it has ended. Raises NobodyToAsk for a
@@ -86,7 +87,7 @@ class TurnContext(AttemptView):
             raise RequestRecalled(turn.role, turn.post.id)
         return await self._router.ask_back(post, turn, at_work)
 
-    def start_background(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> Post:
+    def start_background(self, name: str, message: str | Text = "", attachments: Iterable[Attachment] = ()) -> Post:
         """Asks another role without waiting; gives the request. Its report arrives in this role's mailbox as a post.
 
         Safe to repeat in a new attempt: while a request of this role to that one is under way, or its report has not
@@ -107,7 +108,7 @@ class TurnContext(AttemptView):
         turn = self._live()
         return self._above.intervene(turn, role, message, broadcast_level, delivery)
 
-    async def tell(self, name: str, message: str = "", attachments: Iterable[Attachment] = ()) -> None:
+    async def tell(self, name: str, message: str | Text = "", attachments: Iterable[Attachment] = ()) -> None:
         """Delivers a post and goes on; nobody waits for what the role makes of it. Tell last: an attempt may repeat.
 
         A checkpoint only if the mailbox is full; no room in time makes it a dead letter. Cancelled: it may have been
@@ -182,7 +183,7 @@ class TurnContext(AttemptView):
         self._router.ledger.count(self._router.round, turn.role, used)
         turn.budget.spend(used)
 
-    def record(self, message: str = "", *attachments: Attachment) -> Post:
+    def record(self, message: str | Text = "", *attachments: Attachment) -> Post:
         """Keeps a finished piece of work as a note of this role. Sync: no cancellation falls between."""
         turn = self._live()
         post = Post.create(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .attachment import Attachment, AttachmentType, attachment_type
 from .errors import AttemptEnded
 from .json_value import check_text
+from .text import NO_TEXT, Text
 
 TEXT = "message"
 """What growth of the text is called, beside the types of attachments and the names of tools."""
@@ -21,7 +22,7 @@ TEXT = "message"
 class Unfinished:
     """What was left in a draft."""
 
-    text: str = ""
+    text: Text = NO_TEXT
     attachments: tuple[Attachment, ...] = ()
 
     def __bool__(self) -> bool:
@@ -41,15 +42,15 @@ class Draft:
         self._role = role
         self._attempt = attempt
         self._grew = grew
-        self._pieces: list[str] = []
-        self._parts: dict[str, list[str]] = {}
+        self._pieces: list[str | Text] = []
+        self._parts: dict[str, list[str | Text]] = {}
         self._progress: dict[tuple[str, str], list[str]] = {}
         self._sealed = False
 
     @property
     def text(self) -> str:
         """All that was written and not taken."""
-        return "".join(self._pieces)
+        return "".join(map(str, self._pieces))
 
     @property
     def just_begun(self) -> bool:
@@ -59,33 +60,35 @@ class Draft:
     @property
     def attachments(self) -> tuple[Attachment, ...]:
         """One for each type that was attached and not taken, in the order of their beginning."""
-        return tuple(Attachment.create(type, "".join(pieces)) for type, pieces in self._parts.items())
+        return tuple(Attachment.create(type, NO_TEXT.join(pieces)) for type, pieces in self._parts.items())
 
-    def write(self, text: str) -> None:
+    def write(self, text: str | Text) -> None:
         """Adds a piece, such as a delta of a model's reply. Raises AttemptEnded once the attempt is over.
 
         As all that may be recorded, it raises ValueError for text that UTF-8 cannot hold.
         """
         self._refuse_if_sealed()
-        check_text(text, "text of a draft")
-        if text:
+        string = str(text) if isinstance(text, Text) else text
+        check_text(string, "text of a draft")
+        if string:
             self._pieces.append(text)
-            self._grew(text, TEXT)
+            self._grew(string, TEXT)
 
-    def attach(self, type: AttachmentType | str, text: str) -> None:
+    def attach(self, type: AttachmentType | str, text: str | Text) -> None:
         """Adds a piece to the attachment of that type. Raises ValueError for a type that is none, AttemptEnded."""
         self._refuse_if_sealed()
         name = str.__str__(type)
         pieces = self._parts.get(name)
         if pieces is None and attachment_type(name) is AttachmentType.shared_memory_entry:
             raise ValueError("a shared memory entry is not written piece by piece; use context.share")
-        check_text(text, name)
+        string = str(text) if isinstance(text, Text) else text
+        check_text(string, name)
         if pieces is not None:
             pieces.append(text)
-        elif text:
+        elif string:
             self._parts[name] = [text]
-        if text:
-            self._grew(text, name)
+        if string:
+            self._grew(string, name)
 
     def progress(self, tool: str, text: str, call: str = "") -> None:
         """Adds to what a running tool has said of itself; interrupted, it stands in the outcome of that call."""
@@ -97,8 +100,12 @@ class Draft:
 
     def take(self) -> str:
         """All that was written, and the text is empty again. Record it in the same step, without an `await`."""
+        return self.take_text().string
+
+    def take_text(self) -> Text:
+        """As `take`, with its temporal parts."""
         self._refuse_if_sealed()
-        text = self.text
+        text = NO_TEXT.join(self._pieces)
         self._pieces.clear()
         return text
 
@@ -115,7 +122,7 @@ class Draft:
 
     def seal(self) -> Unfinished:
         """Ends the draft with its attempt; gives what was left in it."""
-        left = Unfinished(self.text, self.attachments)
+        left = Unfinished(NO_TEXT.join(self._pieces), self.attachments)
         self._sealed = True
         self._grew = _nothing
         self._pieces.clear()

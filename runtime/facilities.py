@@ -62,7 +62,7 @@ class Facilities:
             if isinstance(said, str):
                 answer = router.inspect(post.reply(said))
             elif isinstance(said, Post):
-                answer = router.inspect(post.reply(said.message, said.attachment_list))
+                answer = router.inspect(post.reply(said.text, said.attachment_list))
             else:
                 raise TypeError(f"on_question returned {type(said).__name__}, not a Post or str")
         except Exception as error:

@@ -43,7 +43,8 @@ class Request:
         post_id, at = ids.create_at("post")
         if report is not None:
             marks = Marks(at=at, extra=frozen({"report": report.id}))
-            return Post(post_id, report.send_from, report.send_to, report.message, report.attachment_list, marks)
+            text, attachments = report.text, report.attachment_list
+            return Post(post_id, report.send_from, report.send_to, text.string, attachments, marks, text.spans)
         marks = Marks(at=at, words=words.id, system_message=words.system_message, extra=frozen(words.extra))
         return Post(post_id, USER, root, words.message, words.attachments, marks)
 

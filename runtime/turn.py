@@ -23,6 +23,7 @@ from .post import Kind, Post, State
 from .receipt import Words
 from .shield import Shield, current_shield
 from .signal import Signal
+from .text import Text
 
 TurnState = Literal["queued", "running", "ended"]
 current_turn: ContextVar[Turn | None] = ContextVar("callboard_turn", default=None)
@@ -145,7 +146,7 @@ class Turn:
 
     def answer(
         self,
-        message: str = "",
+        message: str | Text = "",
         attachments: Iterable[Attachment] = (),
         *,
         kind: Kind = "reply",

@@ -60,11 +60,11 @@ class RecordedRole(Actor):
         while True:
             step = await self._prepared(self._steps.popleft(), context, ran)
             if step.send_to == post.send_from:
-                return post.reply(step.message, step.attachment_list)
+                return post.reply(step.text, step.attachment_list)
             if step.send_to == self.name:
-                context.record(step.message, *step.attachment_list)
+                context.record(step.text, *step.attachment_list)
             else:
-                await context.ask(step.send_to, step.message, step.attachment_list)
+                await context.ask(step.send_to, step.text, step.attachment_list)
 
     async def _prepared(self, step: Post, context: TurnContext, ran: dict[str, CodeResult | None]) -> Post:
         """The step, its code shown, with what became of that if it is run now; each code once a turn.

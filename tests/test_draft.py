@@ -6,6 +6,7 @@ import pytest
 
 from callboard.runtime.draft import Draft, Unfinished
 from callboard.runtime.errors import AttemptEnded
+from callboard.runtime.text import NO_TEXT, Span, temporal
 
 Grown = list[tuple[str, str]]
 
@@ -88,7 +89,7 @@ def test_sealing_gives_what_was_left() -> None:
     draft, _ = drafted("one", "two")
     draft.attach("plan", "1.")
     left = draft.seal()
-    assert (left.text, [one.content for one in left.attachments], draft.text) == ("onetwo", ["1."], "")
+    assert (str(left.text), [one.content for one in left.attachments], draft.text) == ("onetwo", ["1."], "")
     assert draft.seal() == Unfinished()
 
 
@@ -109,3 +110,22 @@ def test_a_sealed_draft_takes_nothing_more(late: Callable[[Draft], object]) -> N
     with pytest.raises(AttemptEnded, match="attempt 2 of Worker has ended"):
         late(draft)
     assert grown == [("one", "message")]
+
+
+def test_temporal_pieces_are_kept_as_such() -> None:
+    draft, grown = drafted("keep ")
+    draft.write(temporal("big"))
+    draft.attach("plan", temporal("1.") + " 2.")
+    draft.attach("plan", temporal(" 3.") + temporal(" 4."))
+    assert (draft.text, grown[1]) == ("keep big", ("big", "message"))
+    (plan,) = draft.attachments
+    assert (plan.content, plan.temporal) == ("1. 2. 3. 4.", (Span(0, 2), Span(5, 11)))
+    assert draft.take_text() == "keep " + temporal("big")
+    draft.write(temporal("more"))
+    assert draft.seal().text == temporal("more")
+
+
+def test_what_is_taken_as_a_string_is_its_string_alone() -> None:
+    draft, _ = drafted()
+    draft.write(temporal("big"))
+    assert (draft.take(), draft.take_text()) == ("big", NO_TEXT)
