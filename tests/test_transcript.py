@@ -1,5 +1,6 @@
 """Transcripts as files: what loads, what is refused and how it says so, and what a save leaves behind."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,11 @@ from yaml import YAMLError
 from callboard.runtime.attachment import Attachment
 from callboard.runtime.errors import InvalidFile
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.markers import END, START
 from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import SharedMemoryEntry
+from callboard.runtime.text import Text, temporal
 from callboard.runtime.transcript import Transcript
 
 # As the original writes its examples: no ids, no extra.
@@ -294,3 +297,93 @@ def test_a_save_that_cannot_be_leaves_the_old_file_as_it_was(tmp_path: Path) -> 
         unsaid.save(path)
     assert path.read_text(encoding="utf-8") == SAMPLE
     assert list(tmp_path.iterdir()) == [path]
+
+
+def written_json(folder: Path, entry: Any) -> Path:
+    """A file of JSON, with a line for each value."""
+    path = folder / "notes.json"
+    path.write_text(json.dumps(entry, indent=1, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def test_a_transcript_is_saved_and_restored_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "notes.json"
+    TRANSCRIPT.save_json(path)
+    assert json.loads(path.read_text(encoding="utf-8")) == TRANSCRIPT.to_dict()
+    assert Transcript.restore_json(path) == TRANSCRIPT
+    fresh = Transcript.from_json(path)
+    assert fresh.id != "conv-1"
+    assert fresh.rounds[0].post_list[0].attachment_list == ATTACHMENTS
+
+
+def test_json_that_cannot_be_written_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
+    path = written_json(tmp_path, {})
+    with pytest.raises(TypeError):
+        replace(TRANSCRIPT, id=object()).save_json(path)  # type: ignore[arg-type]  # that it is refused is the test
+    assert path.read_text(encoding="utf-8") == "{}"
+
+
+def test_a_bad_json_file_is_refused_with_path_line_key_and_reason(tmp_path: Path) -> None:
+    entry = TRANSCRIPT.to_dict()
+    entry["rounds"][0]["post_list"][1]["message"] = 5
+    path = written_json(tmp_path, entry)
+    with pytest.raises(InvalidFile, match="put the value in quotes") as caught:
+        Transcript.from_json(path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert (caught.value.path, caught.value.key) == (str(path), "rounds[0].post_list[1].message")
+    assert lines[(caught.value.line or 0) - 1] == '     "message": 5,'
+
+
+def test_restoring_json_without_an_id_is_refused_at_the_value_that_lacks_it(tmp_path: Path) -> None:
+    entry = TRANSCRIPT.to_dict()
+    del entry["rounds"][1]["id"]
+    with pytest.raises(InvalidFile) as caught:
+        Transcript.restore_json(written_json(tmp_path, entry))
+    assert caught.value.key == "rounds[1].id"
+    assert Transcript.from_json(tmp_path / "notes.json").rounds[1].state == "stopped"
+
+
+# As others write it: no place beside the markers.
+TEMPORAL = SAMPLE.replace("1. compute 2+2", f"1. compute {START}2+2{END}")
+PLACE = "{start: 11, end: 68}"
+
+
+def test_an_example_that_is_not_enabled_loads_and_says_so(tmp_path: Path) -> None:
+    transcript = Transcript.from_yaml(written(tmp_path, SAMPLE.replace("enabled: true", "enabled: false")))
+    assert (transcript.enabled, len(transcript.rounds)) == (False, 1)
+    assert "Not enabled" in transcript.to_markdown()
+    assert "Not enabled" not in replace(transcript, enabled=True).to_markdown()
+
+
+@pytest.mark.parametrize("more", ["", f", temporal: [{PLACE}]", ", temporal: []"])
+def test_markers_of_a_file_mean_something_where_the_key_says_so_or_is_not_there(more: str, tmp_path: Path) -> None:
+    text = TEMPORAL.replace(f'{END}"', f'{END}"{more}')
+    (attachment,) = Transcript.from_yaml(written(tmp_path, text)).rounds[0].post_list[1].attachment_list
+    wanted = Text(f"1. compute {START}2+2{END}") if more.endswith("[]") else "1. compute " + temporal("2+2")
+    assert (attachment.content, attachment.temporal) == (wanted.string, wanted.spans)
+
+
+# The value of the key; then the place of the fault in it, and a word of the reason.
+MISPLACED = {
+    "[{start: 10, end: 68}]": ("[0]", "no part between markers"),
+    f"[{PLACE}, {PLACE}]": ("[1]", "no part between markers"),
+    "[{start: 11}]": ("[0].end", "missing"),
+    "[{start: 11, end: true}]": ("[0].end", "whole number"),
+    "[{start: 11, end: 68, lifetime: day}]": ("[0].lifetime", "'round'"),
+    "[[11, 68]]": ("[0]", "mapping"),
+    "": ("", "write a list"),
+    "5": ("", "write a list"),
+}
+
+
+@pytest.mark.parametrize("value", MISPLACED)
+def test_a_place_that_is_none_is_refused_with_line_and_key(value: str, tmp_path: Path) -> None:
+    place, reason = MISPLACED[value]
+    error = refusal(written(tmp_path, TEMPORAL.replace(f'{END}"', f'{END}",\n             temporal: {value}')))
+    assert (error.line, error.key) == (13, f"rounds[0].post_list[1].attachment_list[0].temporal{place}")
+    assert re.search(reason, str(error))
+
+
+def test_a_place_in_a_message_is_refused_with_its_key(tmp_path: Path) -> None:
+    text = SAMPLE.replace("attachment_list: []", "attachment_list: [], temporal: [{start: 0, end: 3}]")
+    assert refusal(written(tmp_path, text)).key == "rounds[0].post_list[0].temporal[0]"
