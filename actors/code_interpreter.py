@@ -13,7 +13,6 @@ import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -25,6 +24,7 @@ from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel
 from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.post import Post
+from callboard.runtime.text import Text, temporal
 
 from .code_runner import CodeResult, RunOptions, run_code
 from .role import Role
@@ -49,7 +49,7 @@ class CodeInterpreter(Role):
     """Writes and runs Python; each conversation has a working folder, each run a fresh process. POSIX only.
 
     This is no sandbox: the code may do what the host's user may. Raises ValueError for names of files that cannot be
-    told apart, or for no attempts.
+    told apart, for no attempts, or for a lasting_output below 0.
     """
 
     introduction = "Writes Python and runs it: give it one step of computing, reading or making files, with its data."
@@ -66,12 +66,16 @@ class CodeInterpreter(Role):
     """Seconds that one run may take."""
     most_attempts: int = 3
     """How often the model may send code before a failure is the answer."""
+    lasting_output: int = 2_000
+    """Characters of a run's output that later rounds show, as far as its last whole line; the rest is temporal."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """What is copied into each working folder, by the name it gets there; signs that are unsafe become `_`."""
 
     def __post_init__(self) -> None:
         if self.most_attempts < 1:
             raise ValueError(f"most_attempts is a whole number from 1 on, not {self.most_attempts!r}")
+        if self.lasting_output < 0:
+            raise ValueError(f"lasting_output is a number of characters from 0 on, not {self.lasting_output!r}")
         names = [_safe_name(name) for name in self.files]
         if len(set(names)) < len(names):
             raise ValueError(f"files of the same name: {', '.join(sorted(names))}")
@@ -116,15 +120,23 @@ class CodeInterpreter(Role):
         return f"{text}\n\n# Files\n\nIn the working folder are, from the start: {names}" if names else text
 
     async def _run(self, code: str, context: TurnContext) -> CodeResult:
-        on_output = partial(context.draft.attach, AttachmentType.execution_result)
+        printed = 0
+
+        def on_output(text: str) -> None:
+            nonlocal printed
+            lasting = max(0, self.lasting_output - printed)
+            printed += len(text)
+            context.draft.attach(AttachmentType.execution_result, text[:lasting] + temporal(text[lasting:]))
+
         options = RunOptions(timeout=self.timeout, most_output=MOST_OUTPUT)
         async with context.step(stalled=math.inf):
             return await run_code(code, context.state, on_output, options)
 
     def _outcome(self, result: CodeResult) -> tuple[Attachment, Attachment]:
         """Status and result, the result last."""
-        stopped = f"\n[stopped after {self.timeout:g} s]" if result.timed_out else ""
-        text = f"{result.output.rstrip()}{stopped}".strip("\n")
+        output = _shown(result.output.rstrip().lstrip("\n"), self.lasting_output)
+        stopped = f"[stopped after {self.timeout:g} s]" if result.timed_out else ""
+        text = Text("\n").join(part for part in (output, stopped) if part)
         return (
             Attachment.create(AttachmentType.execution_status, "SUCCESS" if result.succeeded else "FAILURE"),
             Attachment.create(AttachmentType.execution_result, text),
@@ -135,11 +147,22 @@ def _content(reply: Reply, type: AttachmentType) -> str:
     return "".join(str(one.content) for one in reply.attachments if one.type is type)
 
 
-def _told(result: CodeResult, runs: int, output: Attachment) -> str:
+def _told(result: CodeResult, runs: int, output: Attachment) -> Text:
     """What the asker is told in words."""
     times = "" if runs == 1 else f" {runs} times, at last"
     says = "The code has run" if result.succeeded else f"The code failed{times} with exit code {result.exit_code}"
-    return f"{says} and printed:\n{output.content}" if output.content else f"{says} and printed nothing."
+    printed = Text(str(output.content), output.temporal)
+    return f"{says} and printed:\n" + printed if printed else Text(f"{says} and printed nothing.")
+
+
+def _shown(output: str, lasting: int) -> Text:
+    """The output, which later rounds show up to the last whole line that may last, and how much more it was."""
+    if len(output) <= lasting:
+        return Text(output)
+    kept = output.rfind("\n", 0, lasting) + 1 or lasting
+    begun = "" if output[:kept].endswith("\n") or not kept else "\n"
+    more = f"{begun}[{len(output) - kept} characters more, in this round alone]\n"
+    return output[:kept] + more + temporal(output[kept:])
 
 
 def _safe_name(name: str) -> str:

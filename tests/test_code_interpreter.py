@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from callboard.actors import CodeInterpreter, Planner
+from callboard.actors import CodeInterpreter, Planner, code_interpreter
 from callboard.actors.code_runner import CodeResult, RunOptions
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.event import DraftGrew
@@ -16,6 +16,7 @@ from callboard.runtime.leftovers import Holdings
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
 from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
+from callboard.runtime.text import Span, cut
 
 from .scenarios import ringing, scenario
 from .test_planner import shown, to
@@ -316,3 +317,47 @@ def test_files_need_names_that_can_be_told_apart(names: list[str]) -> None:
 def test_it_needs_one_attempt_at_least() -> None:
     with pytest.raises(ValueError, match="most_attempts"):
         CodeInterpreter(coding(), most_attempts=0)
+
+
+async def test_long_output_is_shown_whole_in_its_round_and_by_its_first_lines_later(
+    runner: FakeRunner, autojump_clock: MockClock
+) -> None:
+    model = coding(code("123 456 789"), words("Done."))
+    async with open_conversation(CodeInterpreter(model, lasting_output=6)) as conversation:
+        reply = await conversation.send("q")
+        await conversation.send("again")
+    first_lines = "123\n[7 characters more, in this round alone]\n"
+    assert reply.message == f"The code has run and printed:\n{first_lines}456\n789"
+    assert reply.without_temporal().message == f"The code has run and printed:\n{first_lines}"
+    later = "".join(message.content for message in model.requests[1].messages[1:])
+    assert f"execution_result:\n{first_lines}" in later
+    assert "456\n789" not in later
+
+
+@pytest.mark.parametrize(
+    ("lasting", "later"),
+    [
+        (11, "one two end"),
+        (10, "one two en\n[1 characters more, in this round alone]\n"),
+        (0, "[11 characters more, in this round alone]\n"),
+    ],
+)
+def test_what_is_kept_of_a_long_line_ends_with_a_line(lasting: int, later: str) -> None:
+    shown = code_interpreter._shown("one two end", lasting)
+    assert cut(shown.string, shown.spans) == later
+
+
+async def test_output_of_code_that_is_cut_off_lasts_no_longer(runner: FakeRunner, autojump_clock: MockClock) -> None:
+    async with open_conversation(CodeInterpreter(coding(code("123 456 789"), words("x")), lasting_output=6)) as talk:
+        talk.communicate("q")
+        await trio.sleep(1.5)
+        talk.intervene("stop that")
+        await talk.wait_idle()
+    (partial,) = [post for post in posts(talk) if post.marks.state == "partial"]
+    (printed,) = partial.attachment_list
+    assert (printed.content, printed.temporal) == ("123\n456\n", (Span(6, 8),))
+
+
+def test_a_size_below_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="lasting_output is a number of characters from 0 on"):
+        CodeInterpreter(coding(), lasting_output=-1)
