@@ -4,9 +4,11 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
+import yaml
 from yaml import YAMLError
 
 from callboard.runtime.attachment import Attachment
@@ -18,6 +20,7 @@ from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import SharedMemoryEntry
 from callboard.runtime.text import Text, temporal
 from callboard.runtime.transcript import Transcript
+from callboard.runtime.transcript_file import Loader, PureLoader, dump, parse
 
 # As the original writes its examples: no ids, no extra.
 SAMPLE = """\
@@ -387,3 +390,20 @@ def test_a_place_that_is_none_is_refused_with_line_and_key(value: str, tmp_path:
 def test_a_place_in_a_message_is_refused_with_its_key(tmp_path: Path) -> None:
     text = SAMPLE.replace("attachment_list: []", "attachment_list: [], temporal: [{start: 0, end: 3}]")
     assert refusal(written(tmp_path, text)).key == "rounds[0].post_list[0].temporal[0]"
+
+
+@pytest.mark.slow
+def test_five_thousand_rounds_load_and_libyaml_reads_them_in_less_than_half_the_time(tmp_path: Path) -> None:
+    rounds = tuple(Round(f"round-{number}", "hello", "finished", (ANSWERED,) * 6) for number in range(5_000))
+    Transcript("conv-1", rounds).save(tmp_path / "notes.yaml")
+    assert Transcript.restore_yaml(tmp_path / "notes.yaml").rounds == rounds
+    if yaml.__with_libyaml__:
+        text = dump(Transcript("conv-1", rounds[:200]).to_dict()).decode()
+        assert cpu_seconds(Loader, text) < cpu_seconds(PureLoader, text) / 2
+
+
+def cpu_seconds(loader: Any, text: str) -> float:
+    """What it takes to read the text."""
+    started = process_time()
+    parse(text, loader)
+    return process_time() - started
