@@ -44,11 +44,10 @@ def parse_json(text: str) -> Any:
 
 def json_line_of(text: str, place: Place) -> int | None:
     """The line, from 1, on which the value at that place begins, or the nearest around it that is there."""
-    nearest: Place = ()
     found: int | None = None
     for there, position in _places(text):
-        if place[: len(there)] == there and (found is None or len(there) > len(nearest)):
-            nearest, found = there, position
+        if place[: len(there)] == there:
+            found = position
     return None if found is None else _line(text, found)
 
 
