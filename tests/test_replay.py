@@ -8,7 +8,9 @@ import trio
 
 from callboard.runtime import Post, Transcript, open_conversation
 from callboard.runtime.errors import InvalidFile
+from callboard.runtime.markers import END, START
 from callboard.runtime.testing import run_seeded
+from callboard.runtime.text import temporal
 from callboard.service.recorded_play import read_play
 from callboard.service.replay import Execution, RecordedRole, run_play
 
@@ -76,6 +78,14 @@ def test_each_role_says_what_it_said(tmp_path: Path) -> None:
     assert ways(transcript) == ["User>Planner", "Planner>Coder", "Coder>Coder", "Coder>Planner", "Planner>User"]
     assert [post.message for post in posts] == ["add", "compute", "", "done", "it is 4"]
     assert str(posts[1].attachment_list[0].content) == "1. compute"
+
+
+def test_what_was_temporal_is_said_so_again(tmp_path: Path) -> None:
+    script = "".join(
+        [post("User>A"), *(post(way, f"'keep {START}big{END}'") for way in ("A>A", "A>B", "B>A", "A>User"))]
+    )
+    transcript, _ = played(written(tmp_path, script))
+    assert [one.text for one in transcript.rounds[-1].post_list[1:]] == ["keep " + temporal("big")] * 4
 
 
 def test_what_was_played_can_be_played_again(tmp_path: Path) -> None:

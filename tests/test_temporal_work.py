@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from callboard.actors import Planner
+from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
@@ -100,6 +101,45 @@ async def test_a_background_report_stays_temporal(autojump_clock: MockClock) -> 
         await conversation.send("a")
         await conversation.wait_idle()
     assert heard == [Text("a"), BIG]
+
+
+async def test_a_question_that_is_passed_on_and_its_answer_stay_temporal() -> None:
+    class Middle(Role):
+        on_question = Actor.on_question
+
+    async def on_question(post: Post) -> Post:
+        return post.reply(BIG)
+
+    root = Middle("root", asks_the_worker, Role("worker", asks_its_superior))
+    async with open_conversation(root, options=ConversationOptions(on_question=on_question)) as conversation:
+        assert (await conversation.send("a")).text == BIG
+    assert [post.text for post in posts(conversation)].count(BIG) == 6  # two questions, two answers, two replies
+
+
+async def asks_its_superior(post: Post, context: TurnContext) -> Post:
+    return post.reply((await context.ask_superior(BIG)).text)
+
+
+async def asks_the_worker(post: Post, context: TurnContext) -> Post:
+    return post.reply((await context.ask("worker", "go")).text)
+
+
+async def test_what_a_recalled_role_hands_on_stays_temporal(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> Post:
+        try:
+            await trio.sleep(9)
+        except trio.Cancelled:
+            return post.forward("clerk", BIG)
+        return post.reply()
+
+    root = Role("root", asks_the_worker, Role("worker", work))
+    async with open_conversation(root, Role("clerk", answers)) as conversation:
+        started = conversation.communicate("a")
+        await trio.sleep(1)
+        conversation.intervene("b", broadcast_level=2)
+        await started.reply()
+    (account,) = [post for post in posts(conversation) if post.marks.state == "partial"]
+    assert account.text == BIG
 
 
 async def test_interrupted_work_stays_temporal(autojump_clock: MockClock) -> None:
