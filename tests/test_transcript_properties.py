@@ -44,10 +44,12 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 mappings = st.dictionaries(texts, values, max_size=2).map(FrozenMapping)
 
+looks_marked = st.lists(st.sampled_from([START, f"{START}a{END}", END, "a"]), max_size=4).map("".join)
+
 
 @st.composite
 def _spanned(draw: st.DrawFn) -> Text:
-    string = draw(texts)
+    string = draw(texts | looks_marked)
     bounds = st.integers(0, len(string))
     cuts = sorted(draw(st.lists(bounds, unique=True, max_size=6)))
     # Every second stretch between two cuts, and sometimes the ones that touch.
