@@ -199,7 +199,11 @@ class TurnContext(AttemptView):
         scope: EntryScope = "round",
         note: str = "",
     ) -> SharedMemoryEntry:
-        """Puts an entry into shared memory, for this round or the conversation; a later one of the role replaces it."""
+        """Puts an entry into shared memory, for this round or the conversation; a later one of the role replaces it.
+
+        Sync: no cancellation falls between. It is dropped with a round that fails or is stopped. Raises ValueError for
+        a type or scope that does not exist.
+        """
         entry = SharedMemoryEntry.create(type, content, scope)
         self.record("", Attachment.create(AttachmentType.shared_memory_entry, note, extra=entry))
         return entry

@@ -19,9 +19,15 @@ _TYPES: tuple[str, ...] = get_args(EntryType)
 _SCOPES: tuple[str, ...] = get_args(EntryScope)
 
 
+def check_type(type: str) -> None:
+    """Nothing, if there is such a type of entry; raises ValueError otherwise."""
+    if type not in _TYPES:
+        raise ValueError(f"{type!r} is no type of shared memory entry; there are {', '.join(_TYPES)}")
+
+
 @dataclass(frozen=True, slots=True)
 class SharedMemoryEntry:
-    """One shared entry; raises ValueError for a type or scope that does not exist."""
+    """One shared entry; raises ValueError for a type or scope that does not exist, TypeError for what is no text."""
 
     type: EntryType
     """What it is about; memory answers by this."""
@@ -31,11 +37,11 @@ class SharedMemoryEntry:
     id: str
 
     def __post_init__(self) -> None:
-        if self.type not in _TYPES:
-            raise ValueError(f"{self.type!r} is no type of shared memory entry; there are {', '.join(_TYPES)}")
+        check_type(self.type)
         if self.scope not in _SCOPES:
             raise ValueError(f"{self.scope!r} is no scope of shared memory entry; there are {', '.join(_SCOPES)}")
         check_text(self.content, "content")
+        check_text(self.id, "id")
 
     @classmethod
     def create(cls, type: EntryType, content: str, scope: EntryScope, id: str | None = None) -> SharedMemoryEntry:

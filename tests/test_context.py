@@ -1,6 +1,6 @@
 """The turn context: what a role may do during one attempt, and only then."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -183,7 +183,7 @@ async def test_a_record_is_sync_and_keeps_its_order() -> None:
 
 
 async def test_a_role_reads_what_it_just_recorded() -> None:
-    found: list[tuple[Round, ...]] = []
+    found: list[Sequence[Round]] = []
 
     async def boss(post: Post, context: TurnContext) -> Post:
         context.record("noted")

@@ -21,8 +21,9 @@ from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import RoleFailed
 from callboard.runtime.failure import InjectedFailure
+from callboard.runtime.filed_round import FiledRound
 from callboard.runtime.leftovers import TRIO_WORKERS, Holdings
-from callboard.runtime.memory import _FiledRound, get_role_rounds
+from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.moments import STEPS
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Kind, Marks, Post
@@ -409,7 +410,7 @@ def test_ids_increase_but_for_replies_which_a_role_may_make_early() -> None:
 
 
 def test_a_memory_that_files_out_of_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_FiledRound, "add", lambda self, post: self.posts.insert(0, post))
+    monkeypatch.setattr(FiledRound, "add", lambda self, post: self.posts.insert(0, post))
     with pytest.raises(InvariantBroken, match=r"order is kept: .* stands behind"):
         count_moments(SCENARIOS["tools"])
 
