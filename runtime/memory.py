@@ -115,6 +115,12 @@ class Memory:
         """The last round is over."""
         self._log.append(_RoundEnds(state))
 
+    def close(self) -> None:
+        """Nothing more is recorded: a last round that nobody has ended was abandoned by a crash, and is stopped."""
+        self._file()
+        if self._rounds and self._rounds[-1].head.state == "created":
+            self.end_round("stopped")
+
     def begin_view(self, role: str) -> None:
         """The role knows nothing of what was recorded before; the posts stay in the transcript."""
         self._log.append(_ViewBegins(role))

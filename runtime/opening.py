@@ -69,5 +69,6 @@ async def open_conversation(
                 failures += await supervisor.close()
             raise_failures(failures)
     finally:
+        memory.close()
         line.replies.close()
         events.close()
