@@ -90,16 +90,16 @@ def test_failed_rounds_are_left_out_unless_asked_for() -> None:
     assert [round_.state for round_ in memory.role_rounds("P", True)] == ["failed", "stopped", "created"]
 
 
-def test_no_rounds_give_no_rounds() -> None:
-    assert memory_of().role_rounds("P") == ()
-    assert memory_of(("a", "failed", ())).role_rounds("P") == ()
+def test_no_usable_round_gives_an_empty_tuple() -> None:
+    assert memory_of()._rounds_of("P", True) == ()
+    assert memory_of(("a", "failed", ()))._rounds_of("P", False) == ()
 
 
 def test_finished_rounds_are_the_same_objects_in_every_answer() -> None:
     memory = memory_of(("a", "finished", ("User>P",)), ("b", "finished", ()), ("c", "created", ("User>P",)))
     first = memory.role_rounds("P")
     memory.record(post_on("P>P"))
-    second = memory.role_rounds("P")
+    second = memory.role_rounds("P", True)
     assert (second[0] is first[0], second[1] is first[1]) == (True, True)
     assert first[0].post_list[0] is memory.transcript().rounds[0].post_list[0]
 
@@ -182,6 +182,31 @@ def test_entries_are_answered_by_type() -> None:
     entry = SharedMemoryEntry.create("experience_sub_path", "sales", "conversation")
     memory.record(post_on("P>P", Attachment.create("shared_memory_entry", "", extra=entry)))
     assert (memory.shared_entries("plan"), memory.shared_entries("experience_sub_path")) == ((), (entry,))
+
+
+def test_the_last_round_is_the_current_one_whatever_became_of_it() -> None:
+    memory = memory_of(("a", "finished", ("User>P",)))
+    memory.record(post_on("P>P"))
+    assert routes_of(memory.role_rounds("P")) == [["User>P", "P>P"]]
+    memory.begin_round("round-b", "b")
+    memory.end_round("failed")
+    memory.record(post_on("User>P"))
+    assert routes_of(memory.role_rounds("P")) == [["User>P", "P>P"]]
+    assert routes_of(memory.role_rounds("P", True)) == [["User>P", "P>P"], ["User>P"]]
+
+
+async def test_a_role_that_is_started_anew_has_no_earlier_rounds() -> None:
+    async def counts(post: Post, context: TurnContext) -> Post:
+        rounds = await get_role_rounds(context, "worker")
+        return post.reply(str([len(round_.post_list) for round_ in rounds]))
+
+    async def work(post: Post, context: TurnContext) -> Post:
+        await context.start_subordinate(Role("worker", counts), reset=post.message == "anew")
+        return post.reply((await context.ask("worker")).message)
+
+    async with open_conversation(Role("root", work)) as conversation:
+        said = [(await conversation.send(word)).message for word in ("a", "b", "anew", "c")]
+    assert said == ["[1]", "[2, 1]", "[1]", "[2, 1]"]
 
 
 async def test_a_shared_entry_survives_the_file(tmp_path: Path) -> None:
