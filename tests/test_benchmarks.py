@@ -7,9 +7,12 @@ import pytest
 import trio
 import trio.testing
 
-from benchmarks import compose, idle, interrupt, replies
+from benchmarks import answering, compose, idle, interrupt, memory, replies
 from benchmarks.__main__ import main, names
+from benchmarks._plain_memory import PlainMemory, PlainPost
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
+from callboard.runtime.memory import Memory
+from callboard.runtime.subscription import Publisher
 
 pytestmark = pytest.mark.slow  # tests of what measures, on clocks and servers that are real
 
@@ -124,3 +127,27 @@ def test_replies_are_read_in_each_way_and_compared_with_the_shortest(capsys: Lin
     assert head.split()[-3:] == ["gathered", "read", "drafted"] or "jsonriver" in head
     assert [row.split(" characters")[0].strip() for row in rows] == ["400", "800"]
     assert rows[0].count("1.00 of the first") >= 3
+
+
+def test_the_plain_memory_answers_as_ours_does() -> None:
+    ours, plain = Memory("conv-1", Publisher()), PlainMemory()
+    memory.fill(ours, plain, 3)
+    for role in ("User", "Planner", "Worker"):
+        read = [[PlainPost.of(post) for post in one.post_list] for one in ours.role_rounds(role)]
+        assert [one.post_list for one in plain.role_rounds(role)] == read
+    assert plain.shared_entries("plan") == list(ours.shared_entries("plan"))
+
+
+def test_what_answers_cost_is_printed_for_each_length(capsys: Lines) -> None:
+    memory.main(["--rounds", "2,4", "--calls", "3", "--runs", "1"])
+    _, _, *rows, rounds, entries = capsys.readouterr().out.splitlines()
+    assert [(row.split()[0], len(row.split())) for row in rows] == [("2", 8), ("4", 8)]
+    assert (rounds[:7], entries[:8]) == ("rounds:", "entries:")
+
+
+def test_memory_is_asked_in_every_situation(capsys: Lines) -> None:
+    answering.main(["--conversations", "3", "--seconds", "0.5"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    names = ["alone", "while a role works", "3 conversations", "3, and a journal lags", "3, without a pause"]
+    assert [row[:36].rstrip() for row in rows] == names
+    assert all(float(row[36:].split()[0].replace(",", "")) > 0 for row in rows)
