@@ -166,13 +166,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between two asks of a role, about")
     options = parser.parse_args(arguments)
     at_once = partial(Situation, options.conversations)
     situations = {
         "alone": Situation(),
         "while a role works": Situation(writes=True),
-        f"{options.conversations:,} conversations": at_once(1.0, writes=True),
-        f"{options.conversations:,}, and a journal lags": at_once(1.0, writes=True, journal=SlowJournal(0.2)),
+        f"{options.conversations:,} conversations": at_once(options.pause, writes=True),
+        f"{options.conversations:,}, and a journal lags": at_once(options.pause, writes=True, journal=SlowJournal(0.2)),
         f"{options.conversations:,}, without a pause": at_once(),
     }
     print(f"{'':36}{'asks a s':>12}{'p50 ms':>12}{'p99 ms':>12}{'worst ms':>12}")

@@ -146,7 +146,7 @@ def test_what_answers_cost_is_printed_for_each_length(capsys: Lines) -> None:
 
 
 def test_memory_is_asked_in_every_situation(capsys: Lines) -> None:
-    answering.main(["--conversations", "3", "--seconds", "0.5"])
+    answering.main(["--conversations", "3", "--seconds", "0.5", "--pause", "0.01"])
     _, *rows = capsys.readouterr().out.splitlines()
     names = ["alone", "while a role works", "3 conversations", "3, and a journal lags", "3, without a pause"]
     assert [row[:36].rstrip() for row in rows] == names

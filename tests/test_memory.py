@@ -319,6 +319,30 @@ async def test_a_failed_round_is_read_by_a_role_only_if_it_asks_for_it() -> None
         assert (await conversation.send("b")).message == "1 of 2"
 
 
+async def test_memory_answers_while_another_role_works_and_has_what_that_role_just_noted(
+    autojump_clock: MockClock,
+) -> None:
+    async def works(post: Post, context: TurnContext) -> None:
+        async with context.uninterruptible():
+            for number in range(3):
+                context.record(str(number))
+                await trio.sleep(1)
+
+    async def looks(post: Post, context: TurnContext) -> Post:
+        await context.tell("worker")
+        newest: list[tuple[float, str]] = []
+        for _ in range(3):
+            await trio.sleep(0.9)
+            asked = trio.current_time()
+            (round_,) = await get_role_rounds(context, "worker")
+            assert trio.current_time() == asked
+            newest.append((round(asked, 1), round_.post_list[-1].message))
+        return post.reply(str(newest))
+
+    async with open_conversation(Role("root", looks, Role("worker", works))) as conversation:
+        assert (await conversation.send("a")).message == "[(0.9, '0'), (1.8, '1'), (2.7, '2')]"
+
+
 class Steps(Instrument):
     """Counts the steps of all tasks."""
 
