@@ -12,9 +12,9 @@ from callboard.runtime.attachment import Attachment
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import CallboardError
 from callboard.runtime.event import Event
-from callboard.runtime.memory import Memory, get_role_rounds, get_shared_memory_entries
+from callboard.runtime.memory import Memory, _RoleRounds, get_role_rounds, get_shared_memory_entries
 from callboard.runtime.opening import open_conversation
-from callboard.runtime.post import Post
+from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round, RoundState
 from callboard.runtime.shared_memory import EntryScope, SharedMemoryEntry
 from callboard.runtime.subscription import Publisher
@@ -91,8 +91,9 @@ def test_failed_rounds_are_left_out_unless_asked_for() -> None:
 
 
 def test_no_usable_round_gives_an_empty_tuple() -> None:
-    assert memory_of()._rounds_of("P", True) == ()
-    assert memory_of(("a", "failed", ()))._rounds_of("P", False) == ()
+    for memory in (memory_of(), memory_of(("a", "failed", ()))):
+        answer = memory._rounds_of("P", False)
+        assert isinstance(answer, tuple) and not answer
 
 
 def test_finished_rounds_are_the_same_objects_in_every_answer() -> None:
@@ -279,6 +280,18 @@ async def test_words_count_as_seen_once_their_own_role_has_read_its_rounds(autoj
         assert trio.current_time() == 0.5
         second = conversation.intervene("c", role="root")
         assert await second.seen()
+
+
+def test_words_that_a_role_was_to_forget_do_not_count_as_seen() -> None:
+    memory = memory_of(("a", "created", ()))
+    read: list[str] = []
+    memory.on_read = lambda role, words: read.extend(words)
+    for number in range(2):
+        memory.record(Post.create("", "User", "P", marks=Marks(kind="intervention", words=f"words {number}")))
+        memory.begin_view("P")
+    memory.record(Post.create("", "User", "P", marks=Marks(kind="intervention", words="the last")))
+    memory._answer(_RoleRounds("P", False, "P"))
+    assert read == ["the last"]
 
 
 async def test_words_that_only_others_read_were_told(autojump_clock: MockClock) -> None:
