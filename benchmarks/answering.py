@@ -19,6 +19,7 @@ from functools import partial
 
 import trio
 
+from benchmarks._tree import Moment
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
@@ -75,6 +76,8 @@ class Situation:
     journal: SlowJournal | None = None
     all_at_work: trio.Event = field(default_factory=trio.Event)
     taken: list[float] = field(default_factory=list)
+    busy: float = 0.0
+    """CPU seconds of this process in one of the clock; where nothing pauses, other programs took what is missing."""
     _begun: int = 0
 
     def begin(self) -> None:
@@ -145,12 +148,15 @@ async def ask_for(seconds: float, situation: Situation) -> None:
             nursery.start_soon(converse, situation)
         await situation.all_at_work.wait()
         situation.taken.clear()
+        began = Moment.now()
         await trio.sleep(seconds)
         taken = list(situation.taken)
+        spent = Moment.now().since(began)
         if journal is not None:
             journal.stop()
         nursery.cancel_scope.cancel(reason="measured")
     situation.taken[:] = taken
+    situation.busy = spent.cpu / spent.clock
 
 
 def row(name: str, seconds: float, situation: Situation) -> str:
@@ -158,7 +164,7 @@ def row(name: str, seconds: float, situation: Situation) -> str:
     taken = sorted(situation.taken)
     median, late, worst = (taken[int(share * (len(taken) - 1))] * 1e3 for share in (0.5, 0.99, 1.0))
     lag = "" if situation.journal is None else f"   {situation.journal.lag} posts are not committed"
-    return f"{name:36}{len(taken) / seconds:12,.0f}{median:12.3f}{late:12.3f}{worst:12.3f}{lag}"
+    return f"{name:36}{len(taken) / seconds:12,.0f}{median:12.3f}{late:12.3f}{worst:12.3f}{situation.busy:12.2f}{lag}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -176,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{options.conversations:,}, and a journal lags": at_once(options.pause, writes=True, journal=SlowJournal(0.2)),
         f"{options.conversations:,}, without a pause": at_once(),
     }
-    print(f"{'':36}{'asks a s':>12}{'p50 ms':>12}{'p99 ms':>12}{'worst ms':>12}")
+    print(f"{'':36}{'asks a s':>12}{'p50 ms':>12}{'p99 ms':>12}{'worst ms':>12}{'busy':>12}")
     for name, situation in situations.items():
         trio.run(ask_for, options.seconds, situation)
         print(row(name, options.seconds, situation), flush=True)
