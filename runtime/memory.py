@@ -29,10 +29,11 @@ MEMORY = "memory"
 async def get_role_rounds(context: TurnContext, role: str, include_failure_rounds: bool = False) -> Sequence[Round]:
     """The conversation's rounds, oldest first, each with the posts from or to `role`; none give an empty tuple.
 
-    Failed rounds are left out unless asked for; stopped ones, and one without such a post, are kept. Everything
-    recorded before the answer is in it, and nothing later; a slice of it is a tuple. Asking costs what is new since the
-    role's rounds were last asked for: of the current round its list of posts, of those before it nothing. Cancelled:
-    nothing happened. For a role's own rounds, interventions in them count as seen.
+    Failed rounds are left out unless asked for; stopped ones, and one without such a post, are kept. Temporal parts of
+    messages and attachments are shown in the current round alone. Everything recorded before the answer is in it, and
+    nothing later; a slice of it is a tuple. Asking costs what is new since the role's rounds were last asked for: of
+    the current round its list of posts, of those before it nothing. Cancelled: nothing happened. For a role's own
+    rounds, interventions in them count as seen.
     """
     rounds: Sequence[Round] = await context.query(MEMORY, _RoleRounds(role, include_failure_rounds, context.role))
     return rounds

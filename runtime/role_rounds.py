@@ -1,7 +1,7 @@
 """RoleRounds: the rounds that one role is given, as a sequence that shares what memory holds; and how they grow.
 
-The rule to know: a round before the current one is built once for a role, and every later answer points to it. So an
-answer on a long conversation costs no more than one on a short one.
+The rule to know: a round before the current one is built once for a role, without its temporal parts, and every later
+answer points to it. So an answer on a long conversation costs no more than one on a short one.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RoleHistory:
         current = len(rounds) - 1
         while self._next < current:
             filed = rounds[self._next]
-            self._leave_behind(self._seen(role, filed))
+            self._leave_behind(self._seen(role, filed).without_temporal())
             filed.forget(role)
         if current < self._next:
             return ()

@@ -44,9 +44,9 @@ rounds:
 """
 
 
-def rounds_of(reader: str) -> tuple[Round, ...]:
+def rounds_of(reader: str) -> Sequence[Round]:
     """Three rounds in which a CodeInterpreter's posts end with a temporal part, as a role reads them in the third."""
-    read: list[tuple[Round, ...]] = []
+    read: list[Sequence[Round]] = []
 
     async def code(post: Post, context: TurnContext) -> Post:
         return post.reply("result" + temporal(f" of {post.message}"))

@@ -13,6 +13,7 @@ from callboard.runtime.post import Post
 from callboard.runtime.round import Round, RoundState
 from callboard.runtime.shared_memory import EntryScope, EntryType, SharedMemoryEntry
 from callboard.runtime.subscription import Publisher
+from callboard.runtime.text import Text, temporal
 
 ROLES = ("User", "planner", "worker")
 TYPES: tuple[EntryType, ...] = ("plan", "experience_sub_path")
@@ -32,10 +33,12 @@ class Ends:
 
 @dataclass(frozen=True)
 class Says:
-    """A role says something to another, or to itself."""
+    """A role says something to another, or to itself, of which a part may be temporal."""
 
     send_from: str
     send_to: str
+    message: str | Text
+    thought: str | Text
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,13 @@ class AsksForEntries:
 
 Step = Begins | Ends | Says | Shares | Forgets | Asks | AsksForEntries
 
+texts = st.sampled_from(("kept", "kept" + temporal("cut"), temporal("cut")))
 roles = st.sampled_from(ROLES)
 types = st.sampled_from(TYPES)
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Begins),
     st.builds(Ends, st.sampled_from(("finished", "failed", "stopped"))),
-    st.builds(Says, roles, roles),
+    st.builds(Says, roles, roles, texts, texts),
     st.builds(Shares, roles, types, st.sampled_from(("round", "conversation"))),
     st.builds(Asks, roles, st.booleans()),
     st.builds(AsksForEntries, types),
@@ -104,8 +108,9 @@ class Plain:
         for number, one in enumerate(self.rounds):
             posts = one.post_list[left_out:] if number == begin else one.post_list
             if number >= begin and (failures or one.state != "failed"):
-                mine = tuple(post for post in posts if role in (post.send_from, post.send_to))
-                answer.append(replace(one, post_list=mine))
+                mine = [post for post in posts if role in (post.send_from, post.send_to)]
+                is_last = number == len(self.rounds) - 1
+                answer.append(replace(one, post_list=tuple(mine if is_last else map(without_temporal, mine))))
         return answer
 
     def entries(self, type: EntryType) -> list[SharedMemoryEntry]:
@@ -113,17 +118,26 @@ class Plain:
         latest: dict[str, tuple[int, SharedMemoryEntry]] = {}
         for order, (is_last, post) in enumerate(self._posts_that_count()):
             for entry in (attachment.extra for attachment in post.attachment_list):
-                assert isinstance(entry, SharedMemoryEntry)
+                if not isinstance(entry, SharedMemoryEntry) or entry.type != type:
+                    continue
                 before = latest.get(post.send_from)
                 hidden = before is not None and before[1].scope == "round"
                 holds = is_last if entry.scope == "round" else not hidden
-                if entry.type == type and holds:
+                if holds:
                     latest[post.send_from] = (order, entry)
         return [entry for _, entry in sorted(latest.values(), key=lambda pair: pair[0])]
 
     def _posts_that_count(self) -> list[tuple[bool, Post]]:
         counting = [one for one in self.rounds if one.state in ("created", "finished")]
         return [(one is self.rounds[-1], post) for one in counting for post in one.post_list]
+
+
+def without_temporal(post: Post) -> Post:
+    """A post as a later round shows it: all that is temporal here says `cut`."""
+    attachments = [
+        replace(one, content=str(one.content).replace("cut", ""), temporal=()) for one in post.attachment_list
+    ]
+    return replace(post, message=post.message.replace("cut", ""), temporal=(), attachment_list=tuple(attachments))
 
 
 def take(step: Step, memory: Memory, plain: Plain) -> Sequence[object]:
@@ -136,8 +150,8 @@ def take(step: Step, memory: Memory, plain: Plain) -> Sequence[object]:
         case Ends(state) if plain.rounds[-1].state == "created":
             memory.end_round(state)
             plain.change_last(state=state)
-        case Says(send_from, send_to):
-            note(memory, plain, Post.create("x", send_from, send_to))
+        case Says(send_from, send_to, message, thought):
+            note(memory, plain, Post.create(message, send_from, send_to, [Attachment.create("thought", thought)]))
         case Shares(role, type, scope):
             entry = SharedMemoryEntry.create(type, "x", scope)
             shared = Attachment.create("shared_memory_entry", "", extra=entry)
