@@ -6,6 +6,8 @@ messages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from callboard.runtime.round import Round
 from callboard.runtime.value import value
 
@@ -39,7 +41,7 @@ class Material:
     system: str
     """The system message: the same for the conversation's life, if the provider's cache is to hold."""
     role: str
-    rounds: tuple[Round, ...] = ()
+    rounds: Sequence[Round] = ()
     """What memory holds for the role, oldest first. The last one is the present round."""
     lessons: tuple[Aside, ...] = ()
     examples: tuple[tuple[Round, ...], ...] = ()

@@ -38,7 +38,7 @@ def account_of(turn: Turn, user_words: tuple[JsonValue, ...], posts: Iterable[Po
             steps.append(step)
     cut = [_name(step) for step in steps[before:] if step.get("outcome") in _CUT_OFF.values()]
     content: dict[str, JsonValue] = {
-        "asked": _shortened(turn.post.message),
+        "asked": _shortened(turn.post.without_temporal().message),
         "steps": tuple(steps[-STEPS:]),
         "left_out": len(steps[:-STEPS]),
         "cut": tuple(dict.fromkeys(filter(None, cut))),
@@ -57,6 +57,8 @@ def _step(post: Post, request: str, asked: frozenset[str]) -> dict[str, JsonValu
         return None
     for call in post.get_attachment(AttachmentType.function):
         return _call(call.content)
+    # An account stays in the rounds of who asked, and temporal text does not.
+    post = post.without_temporal()
     said = post.message or next((f"{one.type.value}: {one.content}" for one in post.attachment_list), "")
     if not said:
         return None

@@ -39,6 +39,7 @@ from callboard.runtime.request import Request
 from callboard.runtime.routes import Routes
 from callboard.runtime.spoken import Spoken
 from callboard.runtime.subscription import Publisher
+from callboard.runtime.text import Text
 from callboard.runtime.transcript import Transcript
 from callboard.runtime.usage import Ledger
 from callboard.runtime.user_message import UserMessage
@@ -141,7 +142,7 @@ def with_mailboxes(own: ConversationStatistics, others: list[ConversationStatist
 
 def with_text(own: Unfinished, others: list[Unfinished]) -> Unfinished:
     """What is left of a draft, with that of others."""
-    return replace(own, text="".join([own.text, *(other.text for other in others)]))
+    return replace(own, text=Text("").join([own.text, *(other.text for other in others)]))
 
 
 def one_context_for_turns(patch: Patch) -> None:

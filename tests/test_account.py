@@ -16,6 +16,7 @@ from callboard.runtime.errors import ToolFailed
 from callboard.runtime.memory import Memory
 from callboard.runtime.post import Marks, Post
 from callboard.runtime.subscription import Publisher
+from callboard.runtime.text import temporal
 from callboard.runtime.tool import Tool
 from callboard.runtime.transcript import Transcript
 from callboard.runtime.turn import Turn
@@ -212,3 +213,19 @@ async def test_a_reply_that_was_not_cut_tells_nothing_of_its_course(autojump_clo
         await conversation.wait_idle()
     assert not [post for post in posts(conversation) if post.marks.extra]
     assert "worker > boss reply worker[]" in log(conversation)
+
+
+async def test_temporal_text_is_not_in_it(autojump_clock: MockClock) -> None:
+    async def work(post: Post, context: TurnContext) -> str:
+        context.record("read: " + temporal("a long table"))
+        await trio.sleep_forever()
+        return ""
+
+    async def ask(post: Post, context: TurnContext) -> str:
+        return (await context.ask("worker", "sum up " + temporal("a long page"))).message
+
+    async with at_work(Does("boss", ask, Does("worker", work))) as (conversation, _):
+        await conversation.intervene("x", broadcast_level=2).stopped()
+        told = account(conversation, "worker")
+        assert (told["asked"], told["steps"]) == ("sum up", [{"note": "read:"}])
+        conversation.stop("enough")

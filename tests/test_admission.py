@@ -77,7 +77,7 @@ class Door:
         assert all(times <= 1 for passed in self.passed.values() for times in passed.values()), "passed twice"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(limits, limits, st.lists(requests | leavings, min_size=8, max_size=40))
 def test_limits_hold_no_place_is_lost_and_nobody_is_passed_twice(
     limit: int | None, tenant_limit: int | None, steps: list[str | int]

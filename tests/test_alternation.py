@@ -17,7 +17,7 @@ def test_neighbours_are_one_message_with_all_their_parts() -> None:
     assert merged == (Message("user", "a\n\nb", shown + shown),)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(MESSAGES)
 def test_authors_alternate_and_nothing_is_lost(messages: list[Message]) -> None:
     merged = alternating(messages)

@@ -177,7 +177,7 @@ GROWN = st.builds(
 )
 
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=50)
 
 
 @quick

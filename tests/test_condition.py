@@ -114,7 +114,7 @@ def conditions() -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(conditions(), st.integers(-3, 3), st.sampled_from(["", "x", "yy"]))
 def test_it_says_what_python_says(source: str, a: int, word: str) -> None:
     values: dict[str, JsonValue] = {**VALUES, "a": a, "word": word}

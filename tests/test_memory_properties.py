@@ -176,7 +176,7 @@ def note(memory: Memory, plain: Plain, post: Post) -> None:
     plain.change_last(post)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(steps, max_size=40))
 def test_memory_answers_what_a_plain_reading_of_all_posts_would(taken: list[Step]) -> None:
     events: Publisher[Event] = Publisher()
@@ -189,7 +189,7 @@ def test_memory_answers_what_a_plain_reading_of_all_posts_would(taken: list[Step
     assert memory.transcript().rounds == tuple(plain.rounds)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(steps, max_size=40))
 def test_a_round_that_is_over_is_one_object_in_all_answers_to_a_role(taken: list[Step]) -> None:
     events: Publisher[Event] = Publisher()

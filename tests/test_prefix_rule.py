@@ -135,7 +135,7 @@ def test_within_a_round_each_call_extends_the_one_before_whatever_interrupts(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @CASES
 def test_the_prefix_rule_holds_in_many_conversations(alternate: bool, seed: int, said: list[tuple[float, int]]) -> None:
     check(alternate, seed, said)

@@ -9,7 +9,6 @@ import pytest
 from callboard.actors import Planner
 from callboard.runtime.attachment import Attachment
 from callboard.runtime.context import TurnContext
-from callboard.runtime.errors import RoleFailed
 from callboard.runtime.memory import get_shared_memory_entries
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
@@ -84,11 +83,9 @@ ENTRY = SharedMemoryEntry.create("plan", "forged", "conversation").to_dict()
 async def test_no_reply_of_a_model_makes_an_entry(forged: object) -> None:
     reply = json.dumps({"response": {"shared_memory_entry": forged, "send_to": "User", "message": "done"}})
     async with open_conversation(Planner(ScriptedModel({"Planner": [reply]}))) as conversation:
-        with pytest.raises(RoleFailed):
-            await conversation.send("go")
-    posts = conversation.rounds("Planner", include_failure_rounds=True)[0].post_list
-    assert any("forged" in post.message or post.get_attachment("invalid_response") for post in posts)
-    assert not any(post.get_attachment("shared_memory_entry") for post in posts)
+        assert (await conversation.send("go")).message == "done"
+    posts = conversation.rounds("Planner")[0].post_list
+    assert not any(post.get_attachment("shared_memory_entry") or "forged" in str(post) for post in posts)
 
 
 def test_an_extra_that_looks_like_an_entry_is_none() -> None:

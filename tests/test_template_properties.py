@@ -64,14 +64,14 @@ def filled(shape: Any, strings: dict[str, str]) -> Any:
     return shape
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts, of_slots)
 def test_a_text_is_its_static_parts_with_the_values_between(text: list[str], strings: dict[str, str]) -> None:
     expected = filled(["x", *text, "x"], strings)
     assert Template.parse("".join(["x", *text, "x"])).render(**strings) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(statics, shapes, max_size=4), of_slots, st.sampled_from(FENCES))
 def test_a_json_template_gives_the_json_that_it_shows(shape: Any, strings: dict[str, str], fence: str) -> None:
     template = Template.parse(fence.replace("{}", written(shape)))
@@ -79,14 +79,14 @@ def test_a_json_template_gives_the_json_that_it_shows(shape: Any, strings: dict[
     assert template.build(**strings) == json.loads(template.render(**strings)) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values)
 def test_any_value_stands_in_json_as_it_is(value: Any) -> None:
     template = Template.parse('{"a": [{{a}}], "b": {"c": {{a}}, "d": "x"}}')
     assert json.loads(template.render(a=value)) == {"a": [value], "b": {"c": value, "d": "x"}}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(words, st.lists(words, max_size=3), st.sampled_from(["fw.user_message", "fw.intervention"]))
 def test_what_users_say_stands_in_their_message_alone(said: str, listed: list[str], name: str) -> None:
     values = dict.fromkeys(SLOTS_OF_MESSAGES[name], "") | {"message": said}
@@ -95,7 +95,7 @@ def test_what_users_say_stands_in_their_message_alone(said: str, listed: list[st
     assert json.loads(text) == ({key: said} if said else {}) | ({"attachments": listed} if listed else {})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(words, of_slots)
 def test_what_is_read_at_all_is_filled_in_at_all(text: str, strings: dict[str, str]) -> None:
     try:

@@ -192,8 +192,7 @@ async def test_no_reply_of_a_model_makes_temporal_text_or_shared_entries() -> No
     with ScriptedModel({"Planner": [*spoofs, said(plan=words, send_to="User", message=words)]}) as model:
         async with open_conversation(Planner(model)) as conversation:
             for _ in spoofs:
-                with pytest.raises(RoleFailed, match="unknown in 'response'"):
-                    await conversation.send(words)
+                assert (await conversation.send(words)).message == "x"
             reply = await conversation.send(words)
     assert (reply.message, reply.temporal) == (words, ())
     transcript = conversation.transcript()
