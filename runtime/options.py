@@ -10,6 +10,7 @@ from .ids import Ids
 from .inspection import Hook
 from .limits import Limits, check_limits
 from .post import Post
+from .summary import Summarizer
 from .usage import Price
 
 ROUND_LIMITS = Limits(replies=10)
@@ -35,6 +36,9 @@ class ConversationOptions:
 
     prices: Mapping[str, Price] = field(default_factory=dict)
     """By the name of the model; what has none costs nothing."""
+
+    summarizer: Summarizer | None = None
+    """Makes summaries of earlier rounds for roles that ask with `context.summary_of`; None: there are none."""
 
     on_question: Callable[[Post], Awaitable[Post | str]] | None = None
     """Answers the questions that no role answers; deadlines stand still meanwhile. None: NobodyToAsk is raised."""
