@@ -168,6 +168,25 @@ class ModelReplaced(Event):
 
 
 @value
+class RoundsSummarized(Event):
+    """From now on a summary stands for rounds of these roles: those from `first` to `upto`, and all before."""
+
+    roles: tuple[str, ...]
+    first: str
+    upto: str
+
+
+@value
+class SummaryFailed(Event):
+    """There is no summary of these rounds: they are shown as they are, and it is tried again in a later round."""
+
+    roles: tuple[str, ...]
+    first: str
+    upto: str
+    problem: str
+
+
+@value
 class ActorStarted(Event):
     """The directory has a new role; its task starts with its first post."""
 
