@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from .options import ConversationOptions
 from .post import Post
 from .receipt import Delivery, Receipt
+from .summaries import Summaries
 from .turn import Turn
 from .user_message import UserMessage
 
@@ -25,6 +26,10 @@ class Above(Protocol):
     @property
     def options(self) -> ConversationOptions:
         """What the host has set."""
+
+    @property
+    def summaries(self) -> Summaries:
+        """What the conversation has of summaries."""
 
     def saw(self, role: str, words_ids: Iterable[str]) -> None:
         """The role has read these words."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .above import Above
@@ -10,8 +10,10 @@ from .directory import Entry
 from .draft import Draft
 from .errors import AttemptEnded
 from .event import DraftGrew, Event
+from .round import Round
 from .router import Router
 from .step import Silence
+from .summary import Summarizer, Summary
 from .turn import Turn
 from .usage import Price
 from .user_message import UserMessage
@@ -83,6 +85,16 @@ class AttemptView:
         """
         for silence in self._silences:
             silence.broken(pause)
+
+    async def summary_of(self, rounds: Sequence[Round], *roles: str, by: Summarizer | None = None) -> Summary | None:
+        """What stands for the first of these rounds, made first if the summarizer finds it time; None: nothing does.
+
+        The rounds are those of `roles`, of this role unless given, oldest first, and the last one runs: it is never
+        summarised. `by` takes the place of the conversation's summarizer. Making a summary is a step, whose usage is
+        this role's; several that ask for the same share it. One that fails loses nothing: it is tried again in a later
+        round, and within a round the answer stays the same. Cancelled: the summary is ended, unless others wait for it.
+        """
+        return await self._above.summaries.of(self._live(), rounds, roles, by)
 
     def _draft_grew(self, text: str, type: str) -> None:
         for silence in self._silences:

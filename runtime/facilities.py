@@ -16,6 +16,7 @@ from .reach import above, find_reach
 from .receipt import Delivery, Receipt, Words
 from .roster import Roster
 from .router import Router
+from .summaries import Summaries
 from .turn import Turn
 from .user_message import UserMessage
 
@@ -30,6 +31,7 @@ class Facilities:
         self.interventions = interventions
         self._background = background
         self.options = options
+        self.summaries = Summaries(router, options)
         self.roster: Roster
 
     def saw(self, role: str, words_ids: Iterable[str]) -> None:

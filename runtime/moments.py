@@ -36,7 +36,7 @@ and has not ended; all is ending.
 BETWEEN_BATCHES = "between batches"
 """Stands for the task about to run where none is, before the clock may move."""
 HOST = "host"
-RUNTIME_TASKS = ("memory", "supervisor", "watch", "trio", HOST, BETWEEN_BATCHES)
+RUNTIME_TASKS = ("memory", "supervisor", "summary", "watch", "trio", HOST, BETWEEN_BATCHES)
 """Who may be about to run besides roles, which go by their names."""
 _NAMED = "callboard:"
 

@@ -7,7 +7,7 @@ outside at once and has the conversation closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
 
@@ -44,6 +44,7 @@ class Supervisor:
         self._variables = copy_context()
         """The host's context variables at the conversation's opening, in which lifetimes run."""
         self._variables.run(current_ids.set, options.ids or current_ids.get())
+        facilities.summaries.start = self._start_summary
         attempts = Attempts(router, facilities.interventions, options.ladder)
         attempts.recorded = memory.since
         loop = ReceiveLoop(router, attempts, facilities, lambda error: self.on_told_failure(error))
@@ -123,6 +124,9 @@ class Supervisor:
         lifetime.has_task = True
         name = f"callboard:{lifetime.entry.name}"
         self._variables.run(partial(self._nursery.start_soon, lifetime.run, self.roster.ended, name=name))
+
+    def _start_summary(self, run: Callable[[], Awaitable[None]]) -> None:
+        self._variables.run(partial(self._nursery.start_soon, run, name="callboard:summary"))
 
     def _start_server(self, server: Server) -> None:
         server.start = None
