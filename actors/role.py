@@ -7,6 +7,7 @@ no wait in between. Up to then it is in the draft, and an interruption keeps it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import trio
@@ -21,6 +22,7 @@ from callboard.runtime.chat_model import ChatModel, ChatRequest, Message
 from callboard.runtime.context import TurnContext
 from callboard.runtime.memory import get_role_rounds
 from callboard.runtime.post import Post
+from callboard.runtime.summary import Summarizer
 
 from .course import Course, correction
 from .model_call import ReplyCutOff, call_model
@@ -59,6 +61,9 @@ class Role(Actor):
     alternate: bool = False
     """Whether the model's server demands that user and assistant take turns: neighbours are then sent as one."""
 
+    summarizer: Summarizer | None = None
+    """Puts this role's earlier rounds into few words; None: the conversation's option does, if it is set."""
+
     def __init__(self, model: ChatModel, *, name: str = "", subordinates: Sequence[Actor] = ()) -> None:
         self.model = model
         self.name = name or self.name
@@ -84,7 +89,9 @@ class Role(Actor):
     async def material(self, post: Post, context: TurnContext) -> Material:
         """What the messages are composed of; a subclass adds lessons, examples or the time with `replace`."""
         rounds = await get_role_rounds(context, context.role)
-        return Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
+        summary = await context.summary_of(rounds, by=self.summarizer)
+        material = Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
+        return material if summary is None else replace(material, summaries=(summary,))
 
     async def reply(self, post: Post, context: TurnContext) -> Reply:
         """What the model replies, parsed, streamed into the draft as the message and the attachments that it says.

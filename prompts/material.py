@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from callboard.runtime.round import Round
+from callboard.runtime.summary import Summary as Summary
 from callboard.runtime.value import value
 
 
@@ -23,15 +24,6 @@ class Aside:
     What is added between two calls of a round names the newest post that there was: it then stands behind all that
     the earlier call was sent. An aside whose post is not in the present round is not shown.
     """
-
-
-@value
-class Summary:
-    """What is shown in the place of a range of rounds, which begins where the summary before it ends."""
-
-    text: str
-    upto: str
-    """The id of the last round of the range. Rounds of the range that are not given any more need not be."""
 
 
 @value

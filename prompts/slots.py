@@ -21,6 +21,8 @@ SLOTS: Mapping[str, frozenset[str]] = {
     "fw.msg_timeout": _OF_ROLE,
     "fw.msg_limit": frozenset({"limit"}),
     "fw.msg_summary": frozenset({"summary"}),
+    "fw.compression": frozenset({"previous_summary"}),
+    "fw.compression_code": frozenset({"previous_summary"}),
     "fw.msg_truncated": frozenset({"length"}),
     "fw.msg_misformat": frozenset({"problem"}),
     "fw.msg_repeat": frozenset(),
