@@ -25,9 +25,9 @@ LAYERS = {
           backoff relay retrying_model fallback_model cassette recording_model replay_model""",
     2: "directory waits",
     3: "routes router",
-    4: """process_group ladder worker worker_process thread_call straggler tool step call above attempt_view context
-          actor""",
-    5: "reach aim intervention filed_round role_rounds shared_entries memory account attempt receive_loop lifetime",
+    4: """process_group ladder worker worker_process thread_call straggler tool step call summaries above
+          attempt_view context actor""",
+    5: """reach aim intervention filed_round role_rounds shared_entries memory account attempt receive_loop lifetime""",
     6: "root_turn line queued background roster facilities supervisor",
     7: """spoken streaming typed_answer conversation_view conversation_life conversation opening draining
           admission board boundary_watch budget_watch end_watch receipt_watch leftovers record placement invariant
