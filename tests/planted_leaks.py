@@ -246,6 +246,23 @@ def one_stream(patch: Patch) -> None:
     gathers(AttemptView, "_draft_grew", lambda _, given: "".join(given))(patch)
 
 
+def one_text_for_what_is_left(patch: Patch) -> None:
+    """What is left in a draft is all that was ever written into any."""
+    write, seal = Draft.write, Draft.seal
+    written: list[str | Text] = []
+
+    def write_down(self: Draft, text: str | Text) -> None:
+        written.append(text)
+        write(self, text)
+
+    def left(self: Draft) -> Unfinished:
+        own = seal(self)
+        return replace(own, text=Text("").join(written)) if own else own
+
+    patch.setattr(Draft, "write", write_down)
+    patch.setattr(Draft, "seal", left)
+
+
 def any_conversation(patch: Patch) -> None:
     """The board finds one, whatever the id."""
     patch.setattr(Board, "find", lambda self, id: next(iter(self._conversations.values())))
@@ -277,7 +294,7 @@ LEAKS: dict[str, Plant] = {
     "posts": gathers(Spoken, "named", with_system_messages),
     "live state": one_state_for_lifetimes,
     "draft": joins(Draft, "text", added),
-    "partial posts": shares(Draft, "_pieces"),
+    "partial posts": one_text_for_what_is_left,
     "user's words": joins(Words, "read_by", lambda own, others: with_messages(own, [own, *others])),
     "memory": joins(Memory, "_rounds_of", lambda own, others: (*own, *chain.from_iterable(others))),
     "rounds of a role": joins(Memory, "role_rounds", added),
