@@ -134,6 +134,7 @@ async def test_the_server_sees_a_cancelled_request_at_once() -> None:
 def test_an_embedder_says_what_its_vectors_are() -> None:
     embedder: Embedder = HttpEmbedder("http://a/v1", name="small", dimension=8, threshold=0.3)
     assert (embedder.id, embedder.dimension, embedder.threshold) == ("small/8", 8, 0.3)
+    assert HttpEmbedder("http://a/v1", name="small", dimension=8).threshold == 0.2
 
 
 def test_a_batch_of_nothing_is_refused() -> None:
