@@ -56,6 +56,7 @@ class CodeInterpreter(Role):
     template = '{{include "code_interpreter"}}'
     reply_format = '{{include "reply_format.code_interpreter"}}'
     reply_model: ClassVar[type[BaseModel]] = CodeReply
+    settings_name: ClassVar[str] = "code_generator"
 
     model: ChatModel
     _: KW_ONLY
