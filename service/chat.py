@@ -14,6 +14,7 @@ import trio
 from callboard.runtime import Actor, Conversation, Transcript, open_conversation
 from callboard.runtime.event import Event
 from callboard.runtime.nursery import open_nursery
+from callboard.runtime.options import ConversationOptions
 
 from .chat_commands import HELP, Blank, Command, Enqueue, Line, Say, ShowQueue, Verb, Wrong, read_line
 from .chat_screen import Line as Shown
@@ -193,7 +194,14 @@ class Chat:
     }
 
 
-async def hold_chat(root: Actor, console: Console, keep: Callable[[Transcript], None], *, level: int = 1) -> int:
+async def hold_chat(
+    root: Actor,
+    console: Console,
+    keep: Callable[[Transcript], None],
+    *,
+    level: int = 1,
+    options: ConversationOptions | None = None,
+) -> int:
     """Holds a conversation with whoever is at the console until they leave; gives the exit code.
 
     However it ends, `keep` gets the transcript when all work has ended, with what was cut in it. SIGINT, SIGTERM and
@@ -202,7 +210,7 @@ async def hold_chat(root: Actor, console: Console, keep: Callable[[Transcript], 
     async with open_nursery() as nursery:
         conversation: Conversation | None = None
         try:
-            async with open_conversation(root) as conversation:
+            async with open_conversation(root, options=options) as conversation:
                 chat = Chat(conversation, console, root, level)
                 nursery.start_soon(chat.follow, conversation.events())
                 with chat.scope:
