@@ -1,4 +1,4 @@
-"""The command line: `python -m callboard demo`, `run FILE.yaml` and `chat`.
+"""The command line: `python -m callboard demo`, `run FILE.yaml`, `chat`, `init` and `check`.
 
 Exit codes: 0, 1 for what failed, 2 for wrong usage and files that cannot be used, 130 for Ctrl-C, 129 and 143 for a
 chat that SIGHUP or SIGTERM ended. What failed is one line on stderr.
@@ -12,8 +12,8 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,14 +22,22 @@ import trio
 
 from callboard import __version__
 from callboard.runtime import CallboardError, Transcript
-from callboard.runtime.backoff import Backoff
 from callboard.runtime.chat_model import ChatModel
 from callboard.runtime.errors import InvalidFile
-from callboard.runtime.retrying_model import RetryingModel
 
+from .command_failure import FAILED, INTERRUPTED, UNUSABLE, CommandFailed
 from .demo import Outcome, demo_roles, report, run_demo
 from .demo_script import demo_model
+from .model_options import (
+    KEY_VARIABLE,
+    NAME_VARIABLE,
+    URL_VARIABLE,
+    add_model_options,
+    complete_from_environment,
+    model_named,
+)
 from .plain_text import plain
+from .project_commands import add_project_commands, add_project_option, project_of
 from .recorded_play import read_play
 from .replay import run_play
 
@@ -38,21 +46,6 @@ Planner has CodeInterpreter read a table of 3,000 orders. While the code runs, t
 user changes the question, with broadcast_level=2: the words reach CodeInterpreter
 and the role above it, the code is stopped, and the same round goes on with them.
 """
-
-FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
-URL_VARIABLE, NAME_VARIABLE = "CALLBOARD_MODEL_URL", "CALLBOARD_MODEL"
-"""The environment variables that name a chat's model where the options do not."""
-
-BACKOFF = Backoff(attempts=3)
-"""How a model behind HTTP is called again: whoever waits at a terminal waits three seconds at most."""
-
-
-class CommandFailed(Exception):
-    """What a command could not do, in a line, and the exit code for that."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,12 +95,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands.add_parser("demo", help="hold a conversation that is interrupted"))
     _add_run(commands.add_parser("run", help="play a recorded conversation again"))
     _add_chat(commands.add_parser("chat", help="talk to the roles, also while they work"))
+    add_project_commands(commands)
     return parser
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.description = "Hold a conversation that is interrupted, with scripted replies unless a model is named."
-    _add_model(demo)
+    _add_save(demo)
+    add_model_options(demo)
+    add_project_option(demo)
     demo.set_defaults(command=_demo, parser=demo)
 
 
@@ -115,21 +111,20 @@ def _add_chat(chat: argparse.ArgumentParser) -> None:
     chat.description = (
         "Talk to a Planner and a CodeInterpreter; what is typed while they work interrupts them. The code they write"
         " runs, and may do anything you may. The environment's"
-        f" {URL_VARIABLE}, {NAME_VARIABLE} and CALLBOARD_API_KEY stand in for options that are not given."
+        f" {URL_VARIABLE}, {NAME_VARIABLE} and {KEY_VARIABLE} stand in for options that are not given. In a project"
+        " the roles and models are those of its settings."
     )
-    _add_model(chat)
+    _add_save(chat)
+    add_model_options(chat)
+    add_project_option(chat)
     chat.add_argument(
         "--level", type=_level, default=1, metavar="N", help="how many roles up the superior chain words reach (1)"
     )
-    named = {"model_url": os.environ.get(URL_VARIABLE), "model": os.environ.get(NAME_VARIABLE)}
-    chat.set_defaults(command=_chat, parser=chat, **named)
+    chat.set_defaults(command=_chat, parser=chat)
 
 
-def _add_model(command: argparse.ArgumentParser) -> None:
+def _add_save(command: argparse.ArgumentParser) -> None:
     command.add_argument("--save", type=Path, metavar="FILE", help="where to save the transcript, as YAML")
-    command.add_argument("--model-url", metavar="URL", help="a server of models, such as http://localhost:8000/v1")
-    command.add_argument("--model", metavar="NAME", help="the model's name there")
-    command.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the API key")
 
 
 def _level(text: str) -> int:
@@ -154,7 +149,10 @@ def _show(text: str) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    model = _model(options) or nullcontext(demo_model())
+    served = model_named(options)
+    if served is None and (project := project_of(options)):
+        served = project.first_model
+    model = served.opened() if served else nullcontext(demo_model())
     _show(INTRODUCTION)
     try:
         outcome = trio.run(_hold_demo, model)
@@ -173,47 +171,27 @@ async def _hold_demo(model: AbstractAsyncContextManager[ChatModel]) -> Outcome:
 
 
 def _chat(options: argparse.Namespace) -> int:
-    if not (options.model_url and options.model):
-        ways = f"--model-url URL and --model NAME, or {URL_VARIABLE} and {NAME_VARIABLE} in the environment"
-        raise CommandFailed(f"chat needs a model; name it with {ways}", UNUSABLE)
-    model = _model(options)
-    # By its name, since it needs termios, which is there on POSIX alone.
-    chat = import_module("callboard.service.chat_console")
+    project = project_of(options)
+    if project is None:
+        complete_from_environment(options)
+        if not (options.model_url and options.model):
+            ways = f"--model-url URL and --model NAME, or {URL_VARIABLE} and {NAME_VARIABLE} in the environment"
+            raise CommandFailed(f"chat needs a model; name it with {ways}, or in a project's settings", UNUSABLE)
     kept: list[Transcript] = []
+    # By their names, since they need termios, which is there on POSIX alone.
+    if project is not None:
+        chat = import_module("callboard.service.project_chat")
+        hold = partial(chat.chat_in_project, project, kept.append, level=options.level)
+    else:
+        chat = import_module("callboard.service.chat_console")
+        model = model_named(options)
+        hold = partial(chat.chat_with, model and model.opened(), kept.append, level=options.level)
     try:
-        code: int = trio.run(partial(chat.chat_with, model, kept.append, level=options.level))
+        code: int = trio.run(hold)
     finally:
         for transcript in kept:
             _save(transcript, options.save, "chat.yaml")
     return code
-
-
-def _model(options: argparse.Namespace) -> AbstractAsyncContextManager[ChatModel] | None:
-    """The model that the options name, or None; exits with 2 for options that do not belong together."""
-    if not options.model_url:
-        if options.model or options.api_key_env:
-            options.parser.error("--model and --api-key-env need --model-url")
-        return None
-    if not options.model:
-        options.parser.error("--model-url needs --model, the name of the model")
-    if options.api_key_env and not os.environ.get(options.api_key_env):
-        options.parser.error(f"--api-key-env: the environment variable {options.api_key_env} is not set")
-    key = os.environ[options.api_key_env] if options.api_key_env else None
-    # By its name, since it brings httpx, which takes longer to load than all of callboard.
-    models = import_module("callboard.runtime.models")
-    try:
-        model: AbstractAsyncContextManager[ChatModel] = models.HttpChatModel(
-            options.model_url, name=options.model, api_key=key
-        )
-    except ValueError as error:
-        options.parser.error(f"--model-url: {error}")
-    return _retrying(model)
-
-
-@asynccontextmanager
-async def _retrying(model: AbstractAsyncContextManager[ChatModel]) -> AsyncIterator[ChatModel]:
-    async with model as entered:
-        yield RetryingModel(entered, backoff=BACKOFF)
 
 
 def _run(options: argparse.Namespace) -> None:

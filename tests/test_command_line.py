@@ -14,7 +14,7 @@ import trio
 from callboard.runtime import Transcript
 from callboard.runtime.backoff import Backoff
 from callboard.runtime.chat_model import ChatRequest, Message
-from callboard.service import command_line
+from callboard.service import command_line, served_model
 from callboard.service.command_line import main
 from callboard.service.demo_script import interpreter_reply, planner_reply
 
@@ -23,10 +23,10 @@ from .test_imports import ROOT
 from .test_replay import CODED, post, ways, written
 
 
-def run_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: str | Path, input: str | None = None) -> subprocess.CompletedProcess[str]:
     """`python -m callboard` as a program of its own."""
     command: list[str | Path] = [sys.executable, "-m", "callboard", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, input=input, capture_output=True, text=True, timeout=60)
 
 
 WRONG_USAGE = [["nonsense"], [], ["run"], ["demo", "--model", "m"], ["demo", "--model-url", "http://localhost"]]
@@ -55,7 +55,7 @@ def test_a_key_that_is_not_in_the_environment_is_wrong_usage(capsys: pytest.Capt
 def test_a_server_that_is_not_there_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_line, "BACKOFF", Backoff(first=0))
+    monkeypatch.setattr(served_model, "BACKOFF", Backoff(first=0))
     code = main(["demo", "--model-url", "http://127.0.0.1:9/v1", "--model", "m"])
     printed, error = capsys.readouterr()
     assert printed.count("asks its model again") == 3
