@@ -6,6 +6,7 @@ turn, whatever the number of its attempts, and for no other turn.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -73,7 +74,20 @@ def _said(message: str, attachments: Iterable[Attachment]) -> _Said:
 
 
 def _key(post: Post) -> object:
-    """Equal for posts that say the same."""
+    """Equal for posts that say the same; two calls of a tool do, if they were given and have brought the same."""
     if post.marks.kind in _ALWAYS_NEW:
         return post.id
-    return post.send_from, post.send_to, post.marks.kind, _said(post.message, post.attachment_list)
+    calls = tuple(_without_id(one) for one in post.get_attachment(AttachmentType.function))
+    rest = [one for one in post.attachment_list if one.type is not AttachmentType.function]
+    return post.send_from, post.send_to, post.marks.kind, calls, _said(post.message, rest)
+
+
+def _without_id(call: Attachment) -> str:
+    """What a note about a call says, but for which call it was."""
+    try:
+        note = json.loads(str(call.content))
+    except (ValueError, RecursionError):
+        return str(call.content)
+    if isinstance(note, dict):
+        note.pop("call", None)
+    return json.dumps(note, sort_keys=True)
