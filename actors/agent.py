@@ -82,7 +82,7 @@ class Agent(Role):
     @asynccontextmanager
     async def live(self, context: LiveContext) -> AsyncIterator[KeptResults]:
         """What is kept of long results."""
-        async with kept_results(self.most_result, self.library, self.folder) as kept:
+        with kept_results(self.most_result, self.library, self.folder) as kept:
             yield kept
 
     async def receive(self, post: Post, context: TurnContext) -> Post:

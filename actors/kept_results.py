@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import trio
 from pydantic_core import to_json
 
 from callboard.prompts.library import Library
@@ -25,9 +24,6 @@ from callboard.runtime.context import TurnContext
 from callboard.runtime.tool import Report, Tool
 
 READ_RESULT = "read_result"
-
-# Seconds in which a folder can be removed even if it is large; beyond, the disk does not answer.
-_REMOVAL = 30.0
 
 
 class KeptResults:
@@ -83,20 +79,19 @@ class KeptResults:
         return name, ""
 
 
-@asynccontextmanager
-async def kept_results(most: int, templates: Library, parent: Path | None) -> AsyncIterator[KeptResults]:
+@contextmanager
+def kept_results(most: int, templates: Library, parent: Path | None) -> Iterator[KeptResults]:
     """Results are kept: in a folder in `parent`, where they stay, or in a temporary one until the block ends.
 
-    Cancelled: the temporary folder is removed all the same, shielded. Raises OSError if it cannot be, and
-    `trio.TooSlowError` if that takes longer than half a minute.
+    Raises OSError if the temporary folder cannot be removed.
     """
     kept = KeptResults(most, templates, parent)
     try:
         yield kept
     finally:
         if parent is None and kept.folder is not None:
-            with trio.fail_after(_REMOVAL, shield=True):
-                await trio.to_thread.run_sync(shutil.rmtree, kept.folder, abandon_on_cancel=True)
+            with suppress(FileNotFoundError):  # temporary files may have been cleared away
+                shutil.rmtree(kept.folder)  # no thread: there are but the files that were written here
 
 
 class KeptTool(Tool):
