@@ -27,6 +27,12 @@ NEEDS_SERVERS = pytest.mark.skipif(
 )
 
 PRINTED = {
+    "careful_agent": """\
+Agent wants to call send_mail with {"to": "all", "text": "Tea costs 3 euros."}
+Agent wants to call send_mail with {"to": "Ada", "text": "Tea costs 3 euros."}
+the first question is withdrawn - taken: True
+Ada knows.
+""",
     "research_team": """\
 interrupted: Costs Markets - recalled: Asia Europe Prices Wages
 kept: half of Asia, half of Europe, half of Prices, half of Wages
