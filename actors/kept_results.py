@@ -32,6 +32,8 @@ class KeptResults:
     def __init__(self, most: int, templates: Library, parent: Path | None = None) -> None:
         self.most = most
         """Characters of a result that the model is shown at once."""
+        self.closed = False
+        """Whether nothing more is kept: what comes now comes too late."""
         self.folder: Path | None = None
         self._parent = parent
         self._templates = templates
@@ -67,6 +69,8 @@ class KeptResults:
 
     def _keep(self, tool: str, text: str) -> tuple[str, str]:
         """The name of the file, or why there is none. The same text has the same name, so it is one result."""
+        if self.closed:
+            return "", "it came too late"
         data = text.encode("utf-8", "backslashreplace")
         name = f"{re.sub('[^A-Za-z0-9_-]+', '_', tool)}-{sha256(data).hexdigest()[:12]}.txt"
         try:
@@ -89,6 +93,7 @@ def kept_results(most: int, templates: Library, parent: Path | None) -> Iterator
     try:
         yield kept
     finally:
+        kept.closed = True
         if parent is None and kept.folder is not None:
             with suppress(FileNotFoundError):  # temporary files may have been cleared away
                 shutil.rmtree(kept.folder)  # no thread: there are but the files that were written here

@@ -13,7 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from callboard.actors import Agent, Echo
-from callboard.prompts.library import template
+from callboard.actors.kept_results import kept_results
+from callboard.prompts.library import packaged, template
 from callboard.prompts.reply_format import ReplyError
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.conversation import Conversation
@@ -410,3 +411,10 @@ async def test_one_agent_serves_conversations_at_once(autojump_clock: MockClock)
         await one.wait_idle()
         await other.wait_idle()
     assert len(posts(one)) == len(posts(other)) == 5
+
+
+def test_nothing_is_kept_once_the_conversation_has_ended() -> None:
+    with kept_results(10, packaged, None) as kept:
+        assert kept.cut("read", "z" * 10) == ("z" * 10, "")
+    assert "it came too late" in str(kept.cut("read", "z" * 11)[0])
+    assert kept.folder is None
