@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from itertools import groupby, pairwise
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ from callboard.prompts.reply_format import ReplyError
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import CallboardError, RoleFailed
+from callboard.runtime.event import Event, PostRecorded
 from callboard.runtime.limits import Limits
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
@@ -418,3 +420,60 @@ def test_nothing_is_kept_once_the_conversation_has_ended() -> None:
         assert kept.cut("read", "z" * 10) == ("z" * 10, "")
     assert "it came too late" in str(kept.cut("read", "z" * 11)[0])
     assert kept.folder is None
+
+
+async def test_a_profile_that_was_not_offered_cannot_be_started(autojump_clock: MockClock) -> None:
+    wanted = [("call_subordinate", {"profile": name, "message": "help"}) for name in ("secret", "helper")]
+    role, model = agent(calls(*wanted), answer("ok"), profiles={"helper": ""})
+    recorded = await run(role, profiles={"helper": lambda: Echo("x"), "secret": lambda: Echo("x")})
+    assert "[call_subordinate failed: there is no profile 'secret'; there are: helper]" in seen(model)
+    assert not any("Agent-secret" in line for line in recorded)
+    assert "From: Agent-helper\nhelp" in seen(model)
+
+
+async def test_a_failure_of_another_role_is_told_once(autojump_clock: MockClock) -> None:
+    role, model = agent(
+        calls(
+            ("call_subordinate", {"profile": "broken", "message": "help"}),
+            ("call_subordinate", {"profile": "broken", "message": ""}),
+        ),
+        answer("ok"),
+        profiles={"broken": ""},
+    )
+    await run(role, profiles={"broken": lambda: Agent(ScriptedModel({}))})
+    assert seen(model).count("Agent-broken failed") == 1
+    assert "[call_subordinate failed: message must not be blank]" in seen(model)
+
+
+async def test_a_model_reads_no_file_but_those_that_were_kept(autojump_clock: MockClock) -> None:
+    role, model = agent(calls(("read_result", {"name": "/etc/hostname"})), answer("ok"))
+    await run(role)
+    assert "[read_result failed: ValueError: no result is kept under that name; there are: none]" in seen(model)
+
+
+async def test_what_a_thread_brings_late_is_cut_too() -> None:
+    began, arrived = threading.Event(), threading.Event()
+
+    def fetch() -> str:
+        began.set()
+        arrived.wait(5)
+        return "z" * 99
+
+    role, _ = agent(calls(("fetch", {})), answer("Not yet."), tools=[fetch], most_result=50)
+    async with open_conversation(role, options=ConversationOptions(ladder=0)) as conversation:
+        events = conversation.events()
+        started = conversation.communicate("go")
+        await trio.to_thread.run_sync(began.wait, 5)
+        conversation.intervene("now")
+        await started.reply()
+        arrived.set()
+        with trio.fail_after(5):
+            late = await _late(events)
+    assert "z" * 51 not in late and "[49 characters left out]" in late
+
+
+async def _late(events: AsyncIterator[Event]) -> str:
+    async for event in events:
+        if isinstance(event, PostRecorded) and event.post.marks.state == "late":
+            return str(event.post.attachment_list[0])
+    raise AssertionError("nothing came late")

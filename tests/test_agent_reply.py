@@ -43,7 +43,15 @@ def test_calls_are_read_from_a_list_or_one_that_stands_alone() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["water", "3", '["water"]', '{"tool": 3}', '{"tool": "water", "arguments": []}', '["\\ud800"]', "[" * 100_000],
+    [
+        '{"tool": "water", "arguments": {"to": "\\ud800"}}',
+        "water",
+        "3",
+        '["water"]',
+        '{"tool": 3}',
+        '{"tool": "water", "arguments": []}',
+        "[" * 100_000,
+    ],
 )
 def test_what_is_no_call_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="reply_content"):
