@@ -1,7 +1,8 @@
 """Planner: splits a task into steps, has subordinates do them, answers whoever asked.
 
 The rule to know: each reply of its model becomes one post, with the plan as its attachments: a request to a subordinate
-or the answer. So memory holds the plan's whole course, and a new attempt goes on from it.
+or the answer. So memory holds the plan's whole course, and a new attempt goes on from it. The plan that is followed is
+shared for the round, in the step in which the reply is known.
 """
 
 from __future__ import annotations
@@ -62,10 +63,13 @@ class Planner(Role):
         A subordinate that fails is the model's to deal with. Raises what `reply` raises, and CallboardError after
         `most_steps` replies without an answer.
         """
+        shared = ""
         for _ in range(self.most_steps):
             reply = await self.reply(post, context)
             if reply.send_to == post.send_from:
                 return post.reply(reply.message, reply.attachments)
+            if (plan := _plan_in(reply)) not in ("", shared):
+                context.share("plan", shared := plan)
             await self._direct(reply, context)
         raise CallboardError(f"no answer after {self.most_steps} steps of {context.role}; allow more with most_steps")
 
@@ -88,3 +92,8 @@ class Planner(Role):
                 context.record(reply.message, *reply.attachments, told)
             case RoleFailed(role=role) | NoReply(role=role) | RequestRecalled(role=role) if role != reply.send_to:
                 context.record("", told)  # it was handed on, and the account went to the role that did so
+
+
+def _plan_in(reply: Reply) -> str:
+    """The plan that is followed; empty if the reply has none."""
+    return "".join(str(one.content) for one in reply.attachments if one.type is AttachmentType.plan).strip()

@@ -18,9 +18,11 @@ from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import LiveContext, TurnContext
 from callboard.runtime.errors import CallboardError, RoleFailed
+from callboard.runtime.memory import get_shared_memory_entries
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
+from callboard.runtime.shared_memory import SharedMemoryEntry
 from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
 
 from .scenarios import scenario
@@ -123,10 +125,50 @@ async def test_it_asks_and_answers_and_each_reply_is_one_post() -> None:
             assert (await conversation.send("What does it say?")).message == "It says it."
     assert lines(conversation) == [
         "User>Planner message: What does it say?",
+        "Planner>Planner note [SHARED_MEMORY_ENTRY: ]: ",
         "Planner>Echo message [PLAN: 1. ask]: say it",
         "Echo>Planner reply: say it",
         "Planner>User reply [PLAN: done]: It says it.",
     ]
+
+
+class Reader(Actor):
+    """Answers with the plans that are shared."""
+
+    name = "Reader"
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        entries = await get_shared_memory_entries(context, "plan")
+        return post.reply(" | ".join(entry.content for entry in entries))
+
+
+async def test_its_subordinates_read_the_plan_that_is_followed_now() -> None:
+    steps = [to("Reader", "now", "1. ask"), to("Reader", "still"), to("Reader", "then", "2. ask again")]
+    with answering(*steps, to("User", "x", "done")) as model:
+        async with open_conversation(Planner(model, subordinates=[Reader()])) as conversation:
+            await conversation.send("q")
+    answers = [post.message for post in posts(conversation) if post.send_from == "Reader"]
+    assert answers == ["1. ask", "1. ask", "2. ask again"]
+    notes = [post for post in posts(conversation) if post.get_attachment("shared_memory_entry")]
+    assert len(notes) == 2
+    entries = [one.extra for post in notes for one in post.attachment_list]
+    assert [entry.scope for entry in entries if isinstance(entry, SharedMemoryEntry)] == ["round", "round"]
+
+
+async def test_after_an_intervention_the_model_is_told_that_the_plan_is_cancelled_and_a_new_one_is_shared(
+    autojump_clock: MockClock,
+) -> None:
+    first = Reply(to("Reader", "now", "1. ask"), delay=1)
+    with answering(
+        first, Reply(to("Reader", "x" * 8), delay=1), to("Reader", "then", "1. leave"), to("User", "x")
+    ) as model:
+        async with open_conversation(Planner(model, subordinates=[Reader()])) as conversation:
+            started = conversation.communicate("q")
+            await trio.sleep(3.5)
+            conversation.intervene("Leave it.")
+            await started.reply()
+    assert template("fw.plan_cancelled") in model.requests[2].messages[-1].content
+    assert [post.message for post in posts(conversation) if post.send_from == "Reader"] == ["1. ask", "1. leave"]
 
 
 async def test_what_the_model_is_sent_alternates() -> None:
