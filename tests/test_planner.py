@@ -143,7 +143,7 @@ class Reader(Actor):
 
 
 async def test_its_subordinates_read_the_plan_that_is_followed_now() -> None:
-    steps = [to("Reader", "now", "1. ask"), to("Reader", "still"), to("Reader", "then", "2. ask again")]
+    steps = [to("Reader", "now", "1. ask"), to("Reader", "still", "1. ask"), to("Reader", "then", "2. ask again")]
     with answering(*steps, to("User", "x", "done")) as model:
         async with open_conversation(Planner(model, subordinates=[Reader()])) as conversation:
             await conversation.send("q")
