@@ -75,7 +75,8 @@ def test_the_nudge_is_one_system_message() -> None:
 
 def test_an_unknown_template_is_refused_with_what_it_may_be_and_those_there_are() -> None:
     with pytest.raises(
-        ValueError, match="no template 'planer'; it may be planner, or another of: code_interpreter, fw"
+        ValueError,
+        match=r"no template 'planer'; it may be planner, or another of: agent, agent.approval, code_interpreter, fw",
     ):
         packaged.find("planer")
 
