@@ -19,8 +19,6 @@ from typing import Any, Literal, NoReturn
 
 import trio
 
-from callboard.runtime.process_group import Order
-
 from .kernel_link import KernelFailed, KernelLink
 from .plugin import Plugin
 from .printed import Printed
@@ -141,7 +139,7 @@ class Kernel:
         kept = False
         with trio.CancelScope(shield=True):  # each rung has its limit
             try:
-                kept = await self._climb(link, printed)
+                kept = await link.climb(printed, self._options.ladder)
             finally:
                 if not kept:
                     await self.close()
@@ -150,55 +148,28 @@ class Kernel:
         printed.end()
         return "lost", f"{printed.line_end}[{why}; it went on and had to be killed: {_LOST}]\n"
 
-    async def _climb(self, link: KernelLink, printed: Printed) -> bool:
-        """Whether the code has ended and its process has not."""
-        ladder = self._options.ladder
-        # Again, because what waits for a program that it runs may have ignored the first, such as os.system.
-        rungs: tuple[tuple[Order, float], ...] = (
-            ("interrupt", ladder / 2),
-            ("interrupt", ladder / 2),
-            ("terminate", ladder),
-        )
-        for order, seconds in rungs:
-            if link.reply is None:
-                link.signal(order)
-            with trio.move_on_after(seconds):
-                await link.read(printed)
-            if link.reply is not None and printed.complete:
-                return True
-            if link.ended or link.broken:
-                return False
-        return False
-
     async def _send(self, request: Mapping[str, Any]) -> str:
         """What is to be told of an earlier process, which has ended meanwhile; a new one is started if none is left."""
         told = ""
+        if self._link is not None and self._link.ended:
+            told = await self._lose("the kernel has ended since the last code")
         for _ in range(2):
-            if self._link is None:
-                self._link = await self._started()
-            elif self._link.ended:
-                told = await self._lose("the kernel has ended since the last code")
-                continue
-            if await self._link.send(request):
+            link = self._link or await self._started()
+            if await link.send(request):
                 return told
             told = await self._lose("the kernel took no more code")
-        self._link = self._link or await self._started()
-        if not await self._link.send(request):
-            await self._fail("it takes no code", "")
-        return told
+        await self._fail("it takes none", "")
 
     async def _started(self) -> KernelLink:
         options = self._options
         folder = str(self._folder)
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment = {**inherited, "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder, "MPLBACKEND": "agg"}
         command = [sys.executable, *_FLAGS, str(_PROGRAM)]
         if options.isolation == "bubblewrap":
             command = sandboxed(command, self._folder, options.limits, (_PROGRAM,))
         if self._user:
             await trio.to_thread.run_sync(_give, self._folder, self._user)
         setup = {"folder": folder, "user": self._user, "limits": options.limits.of_system(options.isolation)}
-        self._link = KernelLink(command, setup, folder, {**environment, **options.environment})
+        self._link = KernelLink(command, setup, folder, _environment(folder, options.environment))
         said = Printed(b"\0", lambda text: None, 2_000)
         try:
             with trio.move_on_after(_START):
@@ -241,6 +212,12 @@ async def open_kernel(folder: Path, options: KernelOptions | None = None) -> Asy
         yield kernel
     finally:
         await kernel.close()
+
+
+def _environment(folder: str, further: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    own = {"LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder, "MPLBACKEND": "agg"}
+    return {**inherited, **own, **further}
 
 
 def _exit(code: int | None) -> str:

@@ -126,6 +126,25 @@ class KernelLink:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._inside, number)
 
+    async def climb(self, printed: Printed, ladder: float) -> bool:
+        """Ends the code under way. Whether the code has ended and its process has not."""
+        # Again, because what waits for a program that it runs may have ignored the first, such as os.system.
+        rungs: tuple[tuple[Order, float], ...] = (
+            ("interrupt", ladder / 2),
+            ("interrupt", ladder / 2),
+            ("terminate", ladder),
+        )
+        for order, seconds in rungs:
+            if self.reply is None:
+                self.signal(order)
+            with trio.move_on_after(seconds):
+                await self.read(printed)
+            if self.reply is not None and printed.complete:
+                return True
+            if self.ended or self.broken:
+                return False
+        return False
+
     async def close(self) -> None:
         """Kills the process with all that it has started, shielded. Raises TimeoutError if one outlives SIGKILL."""
         try:

@@ -116,8 +116,8 @@ class Kernel:
             value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), self._main.__dict__)
             if value is not None:
                 print(repr(value))
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
 
     def _compiled(self, source: str, name: str) -> CodeType:
         return compile(self._remembered(source, name), name, "exec", dont_inherit=True)

@@ -28,7 +28,7 @@ async def chat_with(
 ) -> int:
     """A chat over the program's own input and output with Planner and CodeInterpreter; as `hold_chat`."""
     async with model as entered:
-        root = Planner(entered, subordinates=(CodeInterpreter(entered),))
+        root = Planner(entered, subordinates=(CodeInterpreter(entered, isolation="none"),))
         with open_console() as console:
             console.screen.say(
                 Line(f"Planner and CodeInterpreter, with {entered.name}. /help lists the commands.", "dim")

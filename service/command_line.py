@@ -45,6 +45,7 @@ INTRODUCTION = """\
 Planner has CodeInterpreter read a table of 3,000 orders. While the code runs, the
 user changes the question, with broadcast_level=2: the words reach CodeInterpreter
 and the role above it, the code is stopped, and the same round goes on with them.
+So that it runs everywhere, the code is not in a sandbox.
 """
 
 

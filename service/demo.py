@@ -44,7 +44,8 @@ class Outcome:
 
 def demo_roles(model: ChatModel) -> Actor:
     """The planner, with an interpreter under it that finds orders.csv in its working folder."""
-    return Planner(model, subordinates=(CodeInterpreter(model, files={PATH.name: PATH}),))
+    # It must run everywhere, so it asks for no sandbox; the program's help says so.
+    return Planner(model, subordinates=(CodeInterpreter(model, files={PATH.name: PATH}, isolation="none"),))
 
 
 async def run_demo(root: Actor, write: Write, *, words_after: int = WORDS_AFTER) -> Outcome:

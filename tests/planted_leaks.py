@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import trio
 
-from callboard.actors import CodeInterpreter, code_interpreter, code_runner, role
+from callboard.actors import CodeInterpreter, code_interpreter, kernel, role
 from callboard.runtime import inspection, opening, receive_loop
 from callboard.runtime.attempt_view import AttemptView
 from callboard.runtime.background import Background
@@ -348,14 +348,14 @@ def one_place_in(name: str) -> Callable[[Patch, Path], None]:
     """What a variable of the environment points at is one place for all code."""
 
     def plant(patch: Patch, path: Path) -> None:
-        original = code_runner._start
+        original = kernel._environment
         place = path / name
         place.mkdir()
 
-        async def start(file: Path, environment: Mapping[str, str]) -> trio.Process:
-            return await original(file, {**environment, name: str(place)})
+        def environment(folder: str, further: Mapping[str, str]) -> dict[str, str]:
+            return original(folder, {**further, name: str(place)})
 
-        patch.setattr(code_runner, "_start", start)
+        patch.setattr(kernel, "_environment", environment)
 
     return plant
 

@@ -258,7 +258,7 @@ class Left:
 def with_processes(count: int, path: Path, *, stays: bool = False) -> Left:
     """So many conversations on a board, with one interpreter and one model."""
     model = ScriptedModel({"CodeInterpreter": [codes] * 2 * count})
-    interpreter = CodeInterpreter(model, folder=path if stays else None, most_attempts=1)
+    interpreter = CodeInterpreter(model, folder=path if stays else None, most_attempts=1, isolation="none")
     left = Left({}, interpreter, state_of(interpreter), host_state())
 
     async def host(board: Board, mark: str) -> None:
