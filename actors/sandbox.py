@@ -81,16 +81,16 @@ def sandboxed(command: list[str], folder: Path, limits: SandboxLimits, readable:
         arguments += ["--unshare-user", "--disable-userns"]
     for folder_of_system in _SYSTEM:
         arguments += _mounted(Path(folder_of_system))
+    arguments += _folder_for_all("/etc") + _folder_for_all("/etc/ssl")
     for name in _CONFIGURATION:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for temporary in ("/dev/shm", "/tmp"):
         arguments += ["--perms", "1777", "--size", size, "--tmpfs", temporary]
     shown = (*_interpreter(), *readable)
-    # bubblewrap would make them for the host's user alone.
     for above in dict.fromkeys(above for path in (*shown, folder) for above in reversed(path.parents[:-1])):
         if not above.is_relative_to("/usr") and above != Path("/tmp"):
-            arguments += ["--perms", "0755", "--dir", str(above)]
+            arguments += _folder_for_all(str(above))
     for path in shown:
         arguments += ["--ro-bind", str(path), str(path)]
     return [*arguments, "--bind", str(folder), str(folder), "--", *command]
@@ -150,6 +150,11 @@ def _above(pid: int, parents: dict[int, int]) -> list[int]:
     while (pid := parents.get(pid, 0)) > 1:
         found.append(pid)
     return found
+
+
+def _folder_for_all(path: str) -> list[str]:
+    # Those above a mount, bubblewrap would make for the host's user alone.
+    return ["--perms", "0755", "--dir", path]
 
 
 def _mounted(path: Path) -> list[str]:

@@ -185,6 +185,8 @@ def _import_faults(node: ast.Import | ast.ImportFrom, rules: Rules) -> Iterator[
 
 def _call_faults(function: ast.expr, rules: Rules) -> Iterator[str]:
     match function:
+        case ast.Name(id=name) if not rules.names(name):
+            pass  # it must not be mentioned, which is told of the name
         case ast.Name(id=name) | ast.Attribute(attr=name):
             if not rules.calls(name):
                 yield f"{name} must not be called"
