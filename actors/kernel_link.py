@@ -140,6 +140,8 @@ class KernelLink:
             with trio.move_on_after(seconds):
                 await self.read(printed)
             if self.reply is not None and printed.complete:
+                # Code that was about to start a program may have started it after the signal, and knows nothing of it.
+                self.signal("interrupt")
                 return True
             if self.ended or self.broken:
                 return False

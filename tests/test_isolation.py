@@ -197,7 +197,7 @@ print("variables:", *os.environ.values(), "modules:", *sys.modules, "path:", *sy
 for folder in {{os.getcwd(), os.environ["HOME"], tempfile.gettempdir(), site.getusersitepackages()}}:
     for path in pathlib.Path(folder).rglob("*"):
         print(path, path.read_bytes() if path.is_file() else "")
-print("folder:", os.getcwd())
+print("folder:", os.environ["HOME"])
 """
 
 
