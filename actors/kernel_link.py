@@ -114,17 +114,11 @@ class KernelLink:
             around.cancel_scope.cancel(reason="all has been read")
 
     def signal(self, order: Order) -> None:
-        """One signal to the kernel and what it has started; in a sandbox, to its group there."""
-        if self._inside is None:
-            group = ProcessGroup(self._process)
-            try:
-                group.signal(order)
-            finally:
-                group.close()
-        elif not self.ended:
+        """One signal to the kernel and to what it has started in its group."""
+        if not self.ended:
             number = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL}[order]
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._inside, number)
+                os.killpg(self._inside or self._process.pid, number)
 
     async def climb(self, printed: Printed, ladder: float) -> bool:
         """Ends the code under way. Whether the code has ended and its process has not."""
