@@ -147,7 +147,7 @@ class KernelLink:
             await kill_process(self._process)
         finally:
             for stream in (self._requests, self._output, self._replies):
-                await trio.aclose_forcefully(stream)
+                stream.close()
 
     async def _read_reply(self, scope: trio.CancelScope) -> None:
         while self.reply is None and not self.broken:

@@ -143,6 +143,15 @@ async def test_a_kernel_that_ends_is_told_and_the_next_code_has_another(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("after", [0, 0.001, 0.01, 0.03])
+async def test_a_start_that_is_cancelled_leaves_nothing(after: float, tmp_path: Path) -> None:
+    async with bench(tmp_path) as run:
+        with trio.move_on_after(after):
+            await run("while True: pass")
+        assert await run.output("1") == "1\n"
+
+
+@pytest.mark.slow
 async def test_a_run_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     async with bench(tmp_path, KernelOptions(isolation="none", timeout=0.2)) as run:
         result = await run("x = 1\nwhile True: pass")

@@ -51,7 +51,7 @@ class Program:
     @property
     def needs_real_time(self) -> bool:
         """Whether it waits for what no clock of ours moves."""
-        return any(word in self.source for word in ("threading", "open_process", "runtime.hosts"))
+        return any(word in self.source for word in ("threading", "open_process", "runtime.hosts", "CodeInterpreter"))
 
     @property
     def serves(self) -> bool:
