@@ -199,7 +199,7 @@ async def asking(watch: Watch) -> None:
 
 
 def test_no_moment_of_an_interruption_makes_a_call_without_approval_or_twice() -> None:
-    assert every_interrupt_point(asking, sample=20).outcomes["seen"]
+    assert every_interrupt_point(asking, sample=10).outcomes["seen"]
 
 
 @pytest.mark.slow

@@ -104,4 +104,9 @@ async def scenario(watch: Watch) -> None:
 
 
 def test_no_moment_of_an_interruption_leaves_a_question_open() -> None:
-    assert every_interrupt_point(scenario).outcomes["seen"]
+    assert every_interrupt_point(scenario, sample=15).outcomes["seen"]
+
+
+@pytest.mark.slow
+def test_nor_does_any_other_moment() -> None:
+    assert every_interrupt_point(scenario, seeds=range(3)).outcomes["seen"]
