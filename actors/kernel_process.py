@@ -69,6 +69,7 @@ class Kernel:
         except KeyboardInterrupt:  # it came in the last moment of the run
             error = "KeyboardInterrupt"
         self._interruptible = False
+        self._take_signals()
         if os.getpid() != self._pid:  # a copy that the code has forked
             os._exit(0)
         self._restore_output()

@@ -93,7 +93,7 @@ def sandboxed(command: list[str], folder: Path, limits: SandboxLimits, readable:
             arguments += _folder_for_all(str(above))
     for path in shown:
         arguments += ["--ro-bind", str(path), str(path)]
-    return [*arguments, "--bind", str(folder), str(folder), "--", *command]
+    return [*arguments, "--bind", str(folder), str(folder), "--remount-ro", "/", "--", *command]
 
 
 def own_user(isolation: Isolation) -> int:

@@ -93,6 +93,8 @@ async def test_what_ends_a_program_ends_no_kernel(tmp_path: Path) -> None:
         assert (await run("sys.exit('no')")).output.endswith("SystemExit: no\n")
         assert (await run("sys.stdout.close(); import os; os.close(1); os.close(2)")).succeeded
         assert (await run("if os.fork() == 0: x = 'of the copy'")).succeeded
+        with trio.fail_after(5):
+            assert await run.output("os.wait()[1]") == "0\n"
         assert "invalid syntax" in await run.output("x = = 2")
         assert (await run.output("input()")).endswith("EOFError: EOF when reading a line\n")
         assert await run.output("x") == "1\n"
@@ -114,6 +116,7 @@ async def test_plugins_and_session_variables_are_there(tmp_path: Path) -> None:
 async def test_an_interruption_keeps_variables_and_what_was_printed(code: str, tmp_path: Path) -> None:
     async with bench(tmp_path) as run:
         await run("x = 1")
+        await run("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)")
         shown = await run.cut(f"x = 2\n{code}", 0.02)
         assert shown.startswith("begun\nTraceback") and shown.endswith("[interrupted; the variables are kept]\n")
         assert await run.output("x") == "2\n"
@@ -164,8 +167,9 @@ async def test_a_run_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
 async def test_what_is_forged_as_a_reply_ends_the_kernel_and_nothing_else(tmp_path: Path) -> None:
     each = "for fd in range(3, 20):\n    try: os.write(fd, b'no reply\\n')\n    except OSError: pass\n"
     forged = f"import os\n{each}while True: pass"
-    async with bench(tmp_path, KernelOptions(isolation="none", timeout=5)) as run:
-        assert (await run(forged)).ended == "lost"
+    async with bench(tmp_path, KernelOptions(isolation="none", timeout=20)) as run:
+        with trio.fail_after(4):
+            assert (await run(forged)).ended == "lost"
         assert await run.output("1") == "1\n"
 
 
@@ -242,6 +246,22 @@ async def test_a_thousand_interruptions_keep_the_state_and_leave_no_process(
             if runs != f"{number}\n":  # cut before its first line
                 await run("state['runs'] += 1")
         assert await run.output(CHILDREN) == "[]\n"
+
+
+@pytest.mark.slow
+async def test_a_program_that_is_started_after_the_interruption_is_reached(tmp_path: Path) -> None:
+    late = """\
+import signal, subprocess
+def start(number, frame):
+    global child
+    child = subprocess.Popen(["sleep", "60"])
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, start)
+while True: pass
+"""
+    async with bench(tmp_path) as run:
+        await run.cut(late, 0.05)
+        assert await run.output("child.wait(5)") == "-2\n"
 
 
 @pytest.mark.slow
