@@ -61,7 +61,6 @@ class Kernel:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self._variables.clear()
         self._variables.update(request["variables"])
-        self._take_signals()
         self._restore_output()
         error = ""
         try:
