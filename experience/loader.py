@@ -61,15 +61,23 @@ class Loader:
         Raises InvalidFile for a folder that cannot be read, and what `check` raises.
         """
         with _turn(self._lock, check):
-            changed = self._changed()
-            seen = changed if changed is not None and changed < time_ns() - _YOUNG else None
-            listing = read_listing(self.folder)
-            base = self.loaded.index if self.loaded is not None else open_index(self.folder, self._space)
-            reading = Reading(listing, base, self._space, verify=verify)
-            index = reading.run(check)
-            self.loaded = Loaded(index, reading.waiting, listing.sources, (*listing.faults, *reading.faults))
-            self._seen = seen
-            return self.loaded
+            return self._load(check, verify)
+
+    def catch_up(self, check: Check) -> Loaded:
+        """As `load`, unless the folder is as it was, or another thread has loaded it meanwhile."""
+        with _turn(self._lock, check):
+            return self.loaded if self.loaded is not None and self.is_current() else self._load(check, False)
+
+    def _load(self, check: Check, verify: bool) -> Loaded:
+        changed = self._changed()
+        seen = changed if changed is not None and changed < time_ns() - _YOUNG else None
+        listing = read_listing(self.folder)
+        base = self.loaded.index if self.loaded is not None else open_index(self.folder, self._space)
+        reading = Reading(listing, base, self._space, verify=verify)
+        index = reading.run(check)
+        self.loaded = Loaded(index, reading.waiting, listing.sources, (*listing.faults, *reading.faults))
+        self._seen = seen
+        return self.loaded
 
     def _changed(self) -> int | None:
         try:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import trio
-
 from callboard.prompts.library import Library, packaged
 from callboard.runtime.chat_model import ChatModel
 from callboard.runtime.embedder import Embedder
@@ -104,7 +102,7 @@ class ExperiencePool:
             raise ValueError(f"limit is a number from 0 on, or None, not {limit}")
         # While this pool itself writes, each file would send every query back to the folder.
         if not self._loader.is_current() and (self._loader.loaded is None or not self._refreshing):
-            await self.load()
+            await in_thread(self._loader.catch_up)
         (vector,) = await self.embedder.embed([query])
         loaded = self._loader.loaded
         assert loaded is not None
@@ -114,10 +112,7 @@ class ExperiencePool:
         def read(check: Check) -> tuple[Found, ...]:
             return tuple(Found(index.lesson(row), score) for row, score in zip(rows, scores, strict=True))
 
-        if len(rows) >= _MANY:
-            return await in_thread(read)
-        await trio.lowlevel.checkpoint()
-        return read(lambda: None)
+        return read(lambda: None) if len(rows) < _MANY else await in_thread(read)
 
     async def refresh(self, progress: OnProgress | None = None, *, verify: bool = False) -> RefreshReport:
         """Makes lessons of new and changed conversations, and vectors of new and changed lessons.
