@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 
@@ -29,6 +30,7 @@ DIGEST = 16
 
 _VERSION = 1
 _LENGTH = struct.Struct("<Q")
+_PART = 1 << 18
 
 
 @value
@@ -68,7 +70,9 @@ class IndexWriter:
         for part in (starts, *stamps, digests, matrix):
             part.tofile(self._file)
         self._file.write(named)
-        foot = {"version": _VERSION, **_described(self._space), "count": len(ids), "names": len(named)}
+        self._file.flush()
+        sizes = {"count": len(ids), "names": len(named), "sum": _sum(self._file, self._file.tell())}
+        foot = {"version": _VERSION, **_described(self._space), **sizes}
         end = json.dumps(foot).encode()
         self._file.write(end + _LENGTH.pack(len(end)))
         self._file.flush()
@@ -107,6 +111,19 @@ def _described(space: Space) -> dict[str, Any]:
     return {"embedder": space.embedder, "dimension": space.dimension, "order": sys.byteorder}
 
 
+def _sum(file: BinaryIO, size: int) -> int:
+    """Of so many bytes from the beginning; the file stands behind them then."""
+    file.seek(0)
+    sum = 0
+    while size:
+        part = file.read(min(size, _PART))
+        if not part:
+            raise ValueError("not whole")
+        sum = crc32(part, sum)
+        size -= len(part)
+    return sum
+
+
 def _read(file: BinaryIO, space: Space) -> Index:
     """Raises ValueError, and others, for what is no whole index of that space."""
     whole = file.seek(0, os.SEEK_END)
@@ -116,6 +133,8 @@ def _read(file: BinaryIO, space: Space) -> Index:
     foot = json.loads(file.read(length))
     if {key: foot.get(key) for key in ("version", *_described(space))} != {"version": _VERSION, **_described(space)}:
         raise ValueError("of another kind")
+    if foot["sum"] != _sum(file, whole - _LENGTH.size - length):
+        raise ValueError("not whole")
     count, names = foot["count"], foot["names"]
     arrays = 8 * (count + 1) + 2 * 8 * count + DIGEST * count + 4 * space.dimension * count
     texts = whole - _LENGTH.size - length - names - arrays
@@ -125,6 +144,6 @@ def _read(file: BinaryIO, space: Space) -> Index:
     digests = np.fromfile(file, np.uint8, DIGEST * count).reshape(count, DIGEST)
     matrix = np.fromfile(file, np.float32, space.dimension * count).reshape(count, space.dimension)
     ids = tuple(file.read(names).decode().split("\n")) if count else ()
-    if len(ids) != count or starts[0] != 0 or starts[-1] != texts or (np.diff(starts) < 0).any():
+    if len(ids) != count or starts[-1] != texts:
         raise ValueError("not whole")
     return Index(ids, sizes, changed, digests, matrix, Texts(file, starts))

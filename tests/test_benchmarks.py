@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from benchmarks import answering, compose, idle, interrupt, memory, replies
+from benchmarks import answering, compose, experience, idle, interrupt, memory, replies
 from benchmarks.__main__ import main, names
 from benchmarks._plain_memory import PlainMemory, PlainPost
 from benchmarks._tree import Moment, StreamingModel, Tree, chain, fan, work
@@ -151,3 +151,12 @@ def test_memory_is_asked_in_every_situation(capsys: Lines) -> None:
     names = ["alone", "while a role works", "3 conversations", "3, and a journal lags", "3, without a pause"]
     assert [row[:36].rstrip() for row in rows] == names
     assert all(float(row[36:].split()[0].replace(",", "")) > 0 for row in rows)
+
+
+def test_lessons_are_made_ready_in_each_way_and_searched_and_held(capsys: Lines) -> None:
+    experience.main(["--lessons", "40", "--held", "30", "--pure", "3", "--runs", "2"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head == "40 lessons of 384 numbers are ready"
+    names = ["with the cache", "without", "pure PyYAML", "a query", "30, without", "30, with the cache"]
+    assert [row.split("  ")[0] for row in rows] == names
+    assert "of 0 MB" in rows[-1]

@@ -48,3 +48,7 @@ def test_a_name_that_was_meant_to_be_a_lessons_is_noticed(name: str) -> None:
 )
 def test_other_names_are_nobodys_fault(name: str) -> None:
     assert not is_misnamed(name)
+
+
+def test_an_id_may_have_a_hundred_characters() -> None:
+    assert check_id("x" * 100)

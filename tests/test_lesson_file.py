@@ -51,6 +51,11 @@ def test_yaml_finds_the_five_fields_in_their_order(record: Record) -> None:
     assert all(isinstance(number, float) for number in read["embedding"])
 
 
+def test_a_small_number_is_one_for_yaml_too() -> None:
+    data = write_record(Record("a", "x", vector=np.array([1, 1e-05, -1.5e-10], np.float32)))
+    assert yaml.safe_load(data)["embedding"] == pytest.approx([1, 1e-05, -1.5e-10])
+
+
 def test_a_file_of_the_originals_is_read() -> None:
     record = read_record(OLD.encode(), "greet")
     assert (record.id, record.text, record.raw_path) == ("greet", "- Answer politely.", None)

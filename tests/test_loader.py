@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callboard.experience import index_file, reading
+from callboard.experience import index_file, listing, reading
 from callboard.experience.index import Index, Texts
 from callboard.experience.index_file import NAME, Space
 from callboard.experience.lesson_file import Record, write_record
 from callboard.experience.loader import Loaded, Loader
 from callboard.runtime.errors import InvalidFile
 
-from .lessons import HANDCRAFTED, OLD, write_raw
+from .lessons import HANDCRAFTED, OLD, write_handcrafted, write_raw
 
 SPACE = Space("words", 2)
 LONG_AGO = 1_000_000_000.5
@@ -98,9 +98,41 @@ def test_a_cache_that_is_not_whole_is_made_anew(tmp_path_factory: pytest.TempPat
     load(folder)
     cache = folder / NAME
     whole = cache.read_bytes()
-    cache.write_bytes(data.draw(st.binary() | st.integers(0, len(whole) - 1).map(lambda end: whole[:end])))
+    at = data.draw(st.integers(1, len(whole) - 2))
+    flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+    cache.write_bytes(data.draw(st.binary() | st.sampled_from([whole[:at], whole[at:], flipped])))
     assert held(load(folder)) == {"a": "the lesson a"}
     assert cache.read_bytes() == whole
+
+
+def test_an_edit_that_keeps_the_size_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "a", "tea")
+    load(tmp_path)
+    write(tmp_path, "a", "sea", age=LONG_AGO + 1)
+    assert held(load(tmp_path)) == {"a": "sea"}
+
+
+def test_a_lesson_that_has_gone_is_not_there(tmp_path: Path) -> None:
+    for id in "ab":
+        write(tmp_path, id)
+    load(tmp_path)
+    (tmp_path / "exp_a.yaml").unlink()
+    assert opened(tmp_path) == []
+    assert held(load(tmp_path)) == {"b": "the lesson b"}
+
+
+def test_a_file_that_goes_while_the_folder_is_read_is_no_fault(tmp_path: Path) -> None:
+    path = write(tmp_path, "a")
+    loaded = Loader(tmp_path, SPACE).load(path.unlink)
+    assert (held(loaded), loaded.faults) == ({}, ())
+
+
+def test_a_file_that_is_young_no_more_is_opened_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a")
+    monkeypatch.setattr(listing, "_TICK", 1 << 62)
+    assert opened(tmp_path) == opened(tmp_path) == ["exp_a"]
+    monkeypatch.undo()
+    assert (opened(tmp_path), opened(tmp_path)) == (["exp_a"], [])
 
 
 def test_an_edit_that_keeps_size_and_time_is_found_by_verifying(tmp_path: Path) -> None:
@@ -181,10 +213,12 @@ def test_a_link_out_of_the_folder_is_a_fault_and_one_within_is_none(tmp_path: Pa
 def test_of_two_sources_the_one_of_a_person_counts(tmp_path: Path) -> None:
     (tmp_path / "handcrafted_exp_greet.yaml").write_text(HANDCRAFTED)
     path = write_raw(tmp_path, "greet")
+    write_raw(tmp_path, "late")
+    write_handcrafted(tmp_path, "late", "x")
     write_raw(tmp_path, "other")
     loaded = load(tmp_path)
-    assert loaded.sources == {"greet": "handcrafted_exp", "other": "raw_exp"}
-    assert [fault.path for fault in loaded.faults] == [str(path)]
+    assert loaded.sources == {"greet": "handcrafted_exp", "late": "handcrafted_exp", "other": "raw_exp"}
+    assert [fault.path for fault in loaded.faults] == [str(path), str(tmp_path / "raw_exp_late.yaml")]
 
 
 def test_a_folder_that_is_not_there_is_a_fault_of_the_folder(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from callboard.experience import ExperiencePool, Found, Lesson
+from callboard.experience.index import Index
 from callboard.experience.listing import read_listing
 from callboard.experience.loader import Loader
 from callboard.runtime.embedder import Embedder
@@ -64,9 +65,20 @@ async def test_each_query_finds_its_own(tmp_path: Path) -> None:
     assert ids(await pool.retrieve("coffee")) == ["coffee"]
 
 
-async def test_many_are_found_at_once(tmp_path: Path) -> None:
-    pool = await filled(tmp_path, **{f"{number:03}": "sell tea" for number in range(201)})
-    assert len(await pool.retrieve("tea")) == 201
+async def test_many_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callboard.experience.pool._MANY", 2)
+    pool = await filled(tmp_path)
+    threads = []
+    lesson = Index.lesson
+
+    def note(index: Index, row: int) -> Lesson:
+        threads.append(threading.current_thread())
+        return lesson(index, row)
+
+    with mock.patch.object(Index, "lesson", note):
+        assert ids(await pool.retrieve("tea")) == ["both", "tea"]
+        assert ids(await pool.retrieve("coffee")) == ["coffee"]
+    assert [one is threading.current_thread() for one in threads] == [False, False, True]
 
 
 async def test_a_pool_that_begins_finds_what_others_have_made(tmp_path: Path) -> None:

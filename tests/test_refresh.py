@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import trio
@@ -9,6 +10,7 @@ import yaml
 from trio.testing import MockClock
 
 from callboard.experience import ExperiencePool, refresh
+from callboard.experience.loader import Loader
 from callboard.experience.report import Progress, RefreshReport
 from callboard.experience.summarizer import NAME
 from callboard.runtime.errors import InvalidFile, ModelError
@@ -121,6 +123,16 @@ async def test_a_person_who_changes_a_lesson_has_it_kept_and_embedded(tmp_path: 
     assert embedder.given == ["Tea.", "Green tea."]
 
 
+async def test_a_person_may_change_the_lesson_of_a_persons_file_too(tmp_path: Path) -> None:
+    write_handcrafted(tmp_path, "greet", "Answer politely.")
+    pool = ExperiencePool(tmp_path, embedder=WordEmbedder())
+    await pool.refresh()
+    path = tmp_path / "exp_greet.yaml"
+    path.write_text(path.read_text().replace("politely", "at once"))
+    assert (await pool.refresh()).embedded == ("greet",)
+    assert [lesson.text for lesson in pool.lessons] == ["Answer at once."]
+
+
 async def test_of_two_sources_no_model_is_asked(tmp_path: Path) -> None:
     write_raw(tmp_path, "greet")
     write_handcrafted(tmp_path, "greet", "Answer politely.")
@@ -218,13 +230,14 @@ async def test_progress_is_told_before_each_step(tmp_path: Path) -> None:
     assert told == [Progress("embedding", "greet", 0, 2), Progress("summarizing", "tea", 1, 2)]
 
 
-async def test_many_lessons_are_embedded_in_batches(tmp_path: Path) -> None:
-    for number in range(70):
-        write_handcrafted(tmp_path, f"{number:03}", f"lesson {number}")
+async def test_many_lessons_are_embedded_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresh, "_BATCH", 2)
+    for number in range(5):
+        write_handcrafted(tmp_path, str(number), f"lesson {number}")
     told: list[Progress] = []
     report = await ExperiencePool(tmp_path, embedder=WordEmbedder()).refresh(told.append)
-    assert len(report.embedded) == 70
-    assert [progress.done for progress in told] == [0, 32, 64]
+    assert report.embedded == ("0", "1", "2", "3", "4")
+    assert [progress.done for progress in told] == [0, 2, 4]
 
 
 async def test_cancelled_in_the_middle_it_goes_on_the_next_time(tmp_path: Path) -> None:
@@ -255,7 +268,8 @@ async def test_what_is_ready_is_found_while_the_rest_is_made(tmp_path: Path, mon
         assert await pool.retrieve("coffee tea") == ()
         model.say("Coffee.")
         await model.called()
-        assert [found.lesson.text for found in await pool.retrieve("coffee tea")] == ["Coffee."]
+        with mock.patch.object(Loader, "catch_up", side_effect=AssertionError("the refresh does that")):
+            assert [found.lesson.text for found in await pool.retrieve("coffee tea")] == ["Coffee."]
         model.say("Tea.")
     assert len(await pool.retrieve("coffee tea")) == 2
 
@@ -303,6 +317,12 @@ async def test_keys_that_nobody_knows_stay_in_a_file_that_is_written_again(tmp_p
     (tmp_path / "exp_greet.yaml").write_text(OLD + "author: Ada\n")
     await ExperiencePool(tmp_path, embedder=WordEmbedder()).refresh()
     assert fields(tmp_path / "exp_greet.yaml")["author"] == "Ada"
+    raw = write_raw(tmp_path, "greet")
+    await ExperiencePool(tmp_path, embedder=WordEmbedder()).refresh()
+    raw.write_text(raw.read_text().replace("tea", "rum"))
+    await ExperiencePool(tmp_path, embedder=WordEmbedder(), model=writer("Rum.")).refresh()
+    written = fields(tmp_path / "exp_greet.yaml")
+    assert (written["experience_text"], written["author"]) == ("Rum.", "Ada")
 
 
 async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
