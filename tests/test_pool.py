@@ -14,6 +14,7 @@ from callboard.experience.listing import read_listing
 from callboard.experience.loader import Loader
 from callboard.runtime.embedder import Embedder
 from callboard.runtime.errors import InvalidFile, ModelError
+from callboard.runtime.testing import run_seeded
 
 from .lessons import WordEmbedder, contents, write_handcrafted, write_raw
 
@@ -223,3 +224,19 @@ def test_one_pool_serves_trio_runs_in_several_threads(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert counts == [2] * 4
+
+
+def test_a_seeded_run_needs_no_thread_and_no_time(tmp_path: Path) -> None:
+    async def scenario() -> float:
+        pool = await filled(tmp_path)
+        assert len(await pool.retrieve("tea")) == 2
+        return trio.current_time()
+
+    assert run_seeded(scenario) == 0
+
+
+async def test_on_a_real_clock_files_are_read_in_a_thread(tmp_path: Path) -> None:
+    with mock.patch.object(Loader, "load", lambda loader, check, verify: threads.append(threading.current_thread())):
+        threads: list[threading.Thread] = []
+        await ExperiencePool(tmp_path).load()
+    assert threads != [threading.current_thread()]
