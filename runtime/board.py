@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,10 @@ class Board:
     `tenant_limit` is the same for each tenant. Those with the patience to wait for room are let in tenant by tenant.
     Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
     hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
+
+    `alongside` are functions of trio's that run as tasks beside the conversations, such as a refresh: started in
+    their order, cancelled when the block is left, after the conversations have begun to close. One may return; what one
+    raises leaves the board's block, and closes all.
     """
 
     def __init__(
@@ -38,8 +42,10 @@ class Board:
         options: ConversationOptions | None = None,
         limit: int | None = None,
         tenant_limit: int | None = None,
+        alongside: Iterable[Callable[[], Awaitable[object]]] = (),
     ) -> None:
         self._actors = (root, *others)
+        self._alongside = tuple(alongside)
         self._options = options or ConversationOptions()
         self._admission = Admission(limit, tenant_limit)
         self._draining: Draining | None = None
@@ -50,11 +56,13 @@ class Board:
         self._nursery: trio.Nursery | None = None
 
     async def __aenter__(self) -> Board:
-        """Opens the nursery. Raises BoardClosed if the board was used before."""
+        """Opens the nursery, and starts what runs alongside. Raises BoardClosed if the board was used before."""
         if self._manager is not None:
             raise BoardClosed("a board is used for one block only")
         self._manager = open_nursery()
         self._nursery = await self._manager.__aenter__()
+        for work in self._alongside:
+            self._nursery.start_soon(work)
         return self
 
     async def __aexit__(

@@ -254,3 +254,39 @@ async def test_many_starts_at_once_never_pass_the_limit() -> None:
 def test_a_limit_is_a_whole_number_from_one_on(limit: Any) -> None:
     with pytest.raises(ValueError, match="whole number"):
         Board(Role("root", answers), limit=limit)
+
+
+async def test_what_runs_alongside_works_while_conversations_do_and_is_cancelled_with_the_board(
+    autojump_clock: MockClock,
+) -> None:
+    async def once() -> None:
+        seen.append("once")
+
+    async def tick() -> None:
+        try:
+            while True:
+                await trio.sleep(1)
+                seen.append(f"tick {trio.current_time():g}")
+        finally:
+            seen.append(f"ended {trio.current_time():g}")
+
+    seen: list[str] = []
+    async with Board(Role("root", takes(2.5)), alongside=[once, tick]) as board:
+        assert (await (await board.start_conversation()).send("a")).message == "a"
+    assert seen == ["once", "tick 1", "tick 2", "ended 2.5"]
+
+
+async def test_what_fails_alongside_leaves_the_boards_block_and_closes_its_conversations(
+    autojump_clock: MockClock,
+) -> None:
+    async def fail() -> None:
+        await trio.sleep(1)
+        raise OSError("the folder has gone")
+
+    with pytest.raises(OSError, match="the folder has gone"):
+        async with Board(Role("root", cleans_up(5)), alongside=[fail]) as board:
+            conversation = await board.start_conversation()
+            conversation.communicate("a")
+            await trio.sleep_forever()
+    assert (trio.current_time(), len(board)) == (6, 0)
+    assert conversation.transcript().rounds[0].state == "stopped"

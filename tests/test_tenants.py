@@ -278,10 +278,11 @@ class Crowd:
 
         return Role("root", ask, Role("worker", work))
 
-    async def run(self, **limits: int) -> None:
+    async def run(self, *, limit: int | None = None, tenant_limit: int | None = None) -> None:
         """Lets all of them come at once, the greedy tenant's first."""
         options = ConversationOptions(limits=Limits(replies=100))
-        async with Board(self.root(), options=options, **limits) as board, trio.open_nursery() as nursery:
+        board_of = Board(self.root(), options=options, limit=limit, tenant_limit=tenant_limit)
+        async with board_of as board, trio.open_nursery() as nursery:
             for visit in reversed(self.visits):
                 nursery.start_soon(self.visit, board, visit)
         assert (len(board), repr(board)) == (0, "<Board of root, closed, 0 conversations>")

@@ -24,6 +24,10 @@ class AsyncioBoard(Handle[Board]):
     `tenant_limit` is the same for each tenant. Those with the patience to wait for room are let in tenant by tenant.
     Leaving the block closes the conversations that were started, waits for their end, and closes those that callers
     hold. A conversation's own failure leaves the block of whoever opened it; of one that was started, the board's.
+
+    `alongside` are functions of trio's that run as tasks beside the conversations, such as a refresh: started in
+    their order, cancelled when the block is left, after the conversations have begun to close. One may return; what one
+    raises leaves the board's block, and closes all.
     """
 
     def __init__(self, bridge: AsyncioBridge, handled: Board) -> None:

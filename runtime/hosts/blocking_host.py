@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -79,6 +79,7 @@ class BlockingHost:
         options: ConversationOptions | None = None,
         limit: int | None = None,
         tenant_limit: int | None = None,
+        alongside: Iterable[Callable[[], Awaitable[object]]] = (),
     ) -> Iterator[BlockingBoard]:
         """`with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
 
@@ -87,8 +88,12 @@ class BlockingHost:
         tenant by tenant. Leaving the block closes the conversations that were started, waits for their end, and closes
         those that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was
         started, the board's.
+
+        `alongside` are functions of trio's that run as tasks beside the conversations, such as a refresh: started in
+        their order, cancelled when the block is left, after the conversations have begun to close. One may return; what
+        one raises leaves the board's block, and closes all.
         """
-        manager = Board(root, *others, options=options, limit=limit, tenant_limit=tenant_limit)
+        manager = Board(root, *others, options=options, limit=limit, tenant_limit=tenant_limit, alongside=alongside)
         with BlockingHeld(self._bridge, manager, keeps=True) as board:
             yield BlockingBoard(self._bridge, board)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -73,6 +73,7 @@ class TrioHost:
         options: ConversationOptions | None = None,
         limit: int | None = None,
         tenant_limit: int | None = None,
+        alongside: Iterable[Callable[[], Awaitable[object]]] = (),
     ) -> AsyncIterator[AsyncioBoard]:
         """`async with host.open_board(root, *others) as board`: every conversation gets the same actors and options.
 
@@ -81,8 +82,12 @@ class TrioHost:
         tenant by tenant. Leaving the block closes the conversations that were started, waits for their end, and closes
         those that callers hold. A conversation's own failure leaves the block of whoever opened it; of one that was
         started, the board's.
+
+        `alongside` are functions of trio's that run as tasks beside the conversations, such as a refresh: started in
+        their order, cancelled when the block is left, after the conversations have begun to close. One may return; what
+        one raises leaves the board's block, and closes all.
         """
-        manager = Board(root, *others, options=options, limit=limit, tenant_limit=tenant_limit)
+        manager = Board(root, *others, options=options, limit=limit, tenant_limit=tenant_limit, alongside=alongside)
         async with AsyncioHeld(self._bridge, manager, keeps=True) as board:
             yield AsyncioBoard(self._bridge, board)
 
