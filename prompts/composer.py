@@ -13,8 +13,8 @@ From round to round these change, and each stands behind everything that does no
     examples, lessons, the time    of the present round alone
     the present round              with its temporal text, each piece behind the post it belongs to
 
-What is found for a round in its midst, such as lessons after an intervention, stands behind the post that was the
-newest then. So an aside never moves, and with its round it goes. The layout ``taskweaver`` is the order of the
+What is found for a round in its midst, such as lessons after an intervention, or examples, stands behind the post that
+was the newest then. So an aside never moves, and with its round it goes. The layout ``taskweaver`` is the order of the
 original, with lessons and time in the system message and the requirements at the very end: the rule is not kept there
 when those change, or are given at all.
 """
@@ -31,7 +31,7 @@ from callboard.runtime.round import Round
 
 from .alternation import alternating
 from .library import Library, packaged
-from .material import Aside, Material, Summary
+from .material import Aside, Example, Material, Summary
 from .role_view import RoleView
 
 Layout: TypeAlias = Literal["cached", "taskweaver"]
@@ -65,13 +65,11 @@ class _Composition:
         for one in self._past():
             yield from self._round(one) if isinstance(one, Round) else (self._line("fw.msg_summary", summary=one.text),)
         for example in material.examples:
-            yield self._line("fw.example_begins")
-            yield from self._example(example)
-            yield self._line("fw.example_ends")
+            yield from self._framed(example)
         yield from _asides(material.lessons, "")
         if material.now:
             yield self._line("fw.time", now=material.now)
-        yield from self._present(material.lessons)
+        yield from self._present(material.lessons, material.later_examples)
 
     def as_taskweaver(self) -> Iterator[Message]:
         """The system message with time and lessons, examples, summary, rounds; requirements end the last message."""
@@ -79,12 +77,13 @@ class _Composition:
         time = self._templates.render("fw.time", now=material.now) if material.now else ""
         lessons = (aside.text for aside in material.lessons if self._is_present(aside))
         yield Message("system", "\n".join(filter(None, (material.system, time, *lessons))))
-        for example in material.examples:
+        later = (one.rounds for one in material.later_examples if self._is_present(one))
+        for example in (*material.examples, *later):
             yield from self._opened(self._example(example))
         past = tuple(self._past())
         summaries = [one.text for one in past if isinstance(one, Summary)]
         rounds = [message for one in past if isinstance(one, Round) for message in self._round(one)]
-        messages = list(self._opened([*rounds, *self._present(())], *summaries))
+        messages = list(self._opened([*rounds, *self._present()], *summaries))
         yield from _ending_with(material.requirements, messages)
 
     def _past(self) -> Iterator[Summary | Round]:
@@ -103,7 +102,7 @@ class _Composition:
             yield summary
         yield from rest
 
-    def _present(self, lessons: tuple[Aside, ...]) -> Iterator[Message]:
+    def _present(self, lessons: tuple[Aside, ...] = (), examples: tuple[Example, ...] = ()) -> Iterator[Message]:
         """The present round, with what the user asked for if others gave the role its part, and what is temporal."""
         temporal = self._material.temporal
         for present in self._material.rounds[-1:]:
@@ -113,16 +112,23 @@ class _Composition:
             for post in present.post_list:
                 yield from self._view.messages(post)
                 yield from _asides(temporal, post.id)
+                for example in (one for one in examples if one.after == post.id):
+                    yield from self._framed(example.rounds)
                 yield from _asides(lessons, post.id)
 
     def _round(self, one: Round) -> list[Message]:
         return [message for post in one.post_list for message in self._view.messages(post)]
 
+    def _framed(self, rounds: Iterable[Round]) -> Iterator[Message]:
+        yield self._line("fw.example_begins")
+        yield from self._example(rounds)
+        yield self._line("fw.example_ends")
+
     def _example(self, rounds: Iterable[Round]) -> Iterator[Message]:
         view = RoleView(self._material.role, self._templates)
         return (message for one in rounds for post in one.post_list for message in view.messages(post))
 
-    def _is_present(self, aside: Aside) -> bool:
+    def _is_present(self, aside: Aside | Example) -> bool:
         posts = (post.id for one in self._material.rounds[-1:] for post in one.post_list)
         return not aside.after or aside.after in posts
 

@@ -27,6 +27,14 @@ class Aside:
 
 
 @value
+class Example:
+    """A conversation that is shown in the midst of a round, for how it goes; with the next round it is gone."""
+
+    rounds: tuple[Round, ...]
+    after: str
+    """The id of the post behind which it stands, as that of an `Aside`."""
+
+
 class Material:
     """What one role's model is to be shown."""
 
@@ -37,7 +45,7 @@ class Material:
     """What memory holds for the role, oldest first. The last one is the present round."""
     lessons: tuple[Aside, ...] = ()
     examples: tuple[tuple[Round, ...], ...] = ()
-    """Other conversations, for how they go; each as its rounds."""
+    """Other conversations, for how they go; each as its rounds. The same for all calls of a round."""
     temporal: tuple[Aside, ...] = ()
     """What holds for the moment only, such as the state of a plan that others work on."""
     summaries: tuple[Summary, ...] = ()
@@ -46,3 +54,5 @@ class Material:
     """What every reply is to keep to: the end of the system message, or in TaskWeaver's order of the last message."""
     now: str = ""
     """The time, as the model is to read it; one text for all calls of a round. Empty: no time is told."""
+    later_examples: tuple[Example, ...] = ()
+    """Examples that were found in the midst of the round."""

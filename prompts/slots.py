@@ -29,6 +29,8 @@ SLOTS: Mapping[str, frozenset[str]] = {
     "fw.conversation_begins": frozenset(),
     "fw.example_begins": frozenset(),
     "fw.example_ends": frozenset(),
+    "fw.lessons": frozenset({"lessons"}),
+    "fw.other_lessons": frozenset({"lessons"}),
     "fw.further_subordinates": frozenset({"subordinates"}),
     "fw.plan_cancelled": frozenset(),
     "fw.time": frozenset({"now"}),
