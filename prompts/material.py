@@ -35,6 +35,7 @@ class Example:
     """The id of the post behind which it stands, as that of an `Aside`."""
 
 
+@value
 class Material:
     """What one role's model is to be shown."""
 

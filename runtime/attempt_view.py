@@ -39,6 +39,11 @@ class AttemptView:
         return self._entry.name
 
     @property
+    def superior(self) -> str | None:
+        """The name of the role that this one was started under; None for one that stands at the top."""
+        return self._entry.superior
+
+    @property
     def subordinates(self) -> tuple[str, ...]:
         """The names of the roles started under this one, in the order of their start."""
         return tuple(self._entry.subordinates)

@@ -20,6 +20,7 @@ from .call import Call
 from .draft import Draft
 from .errors import RequestRecalled
 from .event import Event
+from .json_value import EMPTY, FrozenMapping, JsonValue
 from .limits import Limits
 from .post import USER, Marks, Post
 from .receipt import Delivery, Receipt
@@ -183,12 +184,16 @@ class TurnContext(AttemptView):
         self._router.ledger.count(self._router.round, turn.role, used)
         turn.budget.spend(used)
 
-    def record(self, message: str | Text = "", *attachments: Attachment) -> Post:
-        """Keeps a finished piece of work as a note of this role. Sync: no cancellation falls between."""
+    def record(
+        self, message: str | Text = "", *attachments: Attachment, extra: Mapping[str, JsonValue] | None = None
+    ) -> Post:
+        """Keeps a finished piece of work as a note of this role. Sync: no cancellation falls between.
+
+        `extra` is kept in the note's marks, and no model is shown it. Raises ValueError for one that is no JSON.
+        """
         turn = self._live()
-        post = Post.create(
-            message, turn.role, turn.role, attachments, marks=Marks(kind="note", in_reply_to=turn.post.id)
-        )
+        marks = Marks(turn.post.id, "note", extra=EMPTY if extra is None else FrozenMapping(extra))
+        post = Post.create(message, turn.role, turn.role, attachments, marks=marks)
         self._router.record(post)
         return post
 

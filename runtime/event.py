@@ -187,6 +187,29 @@ class SummaryFailed(Event):
 
 
 @value
+class LessonsUsed(Event):
+    """Lessons of earlier conversations were found for a role's work, and its model is sent them from now on."""
+
+    role: str
+    post: str
+    query: str
+    lessons: tuple[tuple[str, float], ...]
+    """The id and the score of each, the best first."""
+    folder: str = ""
+    """The sub folder that they are of, if one was chosen."""
+
+
+@value
+class NoneGiven(Event):
+    """A role was to be given lessons or examples, and is given none, or not all, for this reason."""
+
+    role: str
+    post: str
+    what: Literal["lessons", "examples"]
+    reason: str
+
+
+@value
 class ActorStarted(Event):
     """The directory has a new role; its task starts with its first post."""
 
