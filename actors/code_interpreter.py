@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Literal
 import trio
 from pydantic import BaseModel
 
+from callboard.experience.examples import Examples
+from callboard.experience.experience import Experience
 from callboard.prompts.reply_format import NotBlank, Reply
 from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.chat_model import ChatModel
@@ -99,6 +101,8 @@ class CodeInterpreter(Role):
     """Gives the variables of a conversation by its id, read before each run: values that JSON can hold."""
     verification: Rules | None = None
     """A lint that code must pass before it is run; None for none. It keeps nobody out: isolation does."""
+    experience: Experience | None = None
+    examples: Examples | None = None
 
     def __post_init__(self) -> None:
         if self.most_attempts < 1:

@@ -8,10 +8,13 @@ shared for the round, in the step in which the reply is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
+from callboard.experience.examples import Examples
+from callboard.experience.experience import Experience
 from callboard.prompts.reply_format import NotBlank, Reply
 from callboard.runtime.actor import Actor
 from callboard.runtime.attachment import Attachment, AttachmentType
@@ -37,6 +40,7 @@ class PlannerReply(BaseModel):
     message: NotBlank
 
 
+@dataclass(eq=False, repr=False)
 class Planner(Role):
     """Splits a task into steps and has its subordinates do them."""
 
@@ -44,18 +48,22 @@ class Planner(Role):
     template = '{{include "planner"}}'
     reply_format = '{{include "reply_format.planner"}}'
     reply_model: ClassVar[type[BaseModel]] = PlannerReply
+    settings_name = "planner"
 
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        name: str = "Planner",
-        subordinates: Sequence[Actor] = (),
-        most_steps: int = 30,
-    ) -> None:
-        super().__init__(model, name=name, subordinates=subordinates)
-        self.most_steps = most_steps
-        """How many replies of the model one attempt may take."""
+    model: ChatModel
+    _: KW_ONLY
+    name: str = "Planner"
+    subordinates: Sequence[Actor] = ()
+    most_steps: int = 30
+    """How many replies of the model one attempt may take."""
+    experience: Experience | None = None
+    examples: Examples | None = None
+
+    def __post_init__(self) -> None:
+        # What a subclass says in its body stands unless the caller says otherwise.
+        self.subordinates = tuple(self.subordinates) or type(self).subordinates
+        self.experience = self.experience or type(self).experience
+        self.examples = self.examples or type(self).examples
 
     async def receive(self, post: Post, context: TurnContext) -> Post:
         """The answer to whoever asked, after all that was asked of subordinates for it.

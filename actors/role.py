@@ -6,13 +6,16 @@ no wait in between. Up to then it is in the draft, and an interruption keeps it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from pathlib import PurePath
+from typing import Any, ClassVar
 
 import trio
 from pydantic import BaseModel
 
+from callboard.experience.examples import Examples
+from callboard.experience.experience import Experience
 from callboard.prompts.composer import Layout, compose
 from callboard.prompts.library import Library, packaged
 from callboard.prompts.material import Aside, Material
@@ -21,10 +24,12 @@ from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatModel, ChatRequest, Message
 from callboard.runtime.context import TurnContext
 from callboard.runtime.memory import get_role_rounds
-from callboard.runtime.post import Post
+from callboard.runtime.post import USER, Post
 from callboard.runtime.summary import Summarizer
 
 from .course import Course, correction
+from .given import given_in, with_lessons
+from .guidance import Guidance
 from .model_call import ReplyCutOff, call_model
 from .reply_draft import ReplyDraft
 
@@ -64,10 +69,34 @@ class Role(Actor):
     summarizer: Summarizer | None = None
     """Puts this role's earlier rounds into few words; None: the conversation's option does, if it is set."""
 
-    def __init__(self, model: ChatModel, *, name: str = "", subordinates: Sequence[Actor] = ()) -> None:
+    experience: Experience | None = None
+    """The lessons of earlier conversations that its model is given, those that are like the task."""
+
+    examples: Examples | None = None
+    """Other conversations that its model is shown, for how they go."""
+
+    settings_name: ClassVar[str] = "role"
+    """Under which files of settings speak of it; that of a subclass is the name of its file unless it says another."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "settings_name" not in vars(cls):
+            cls.settings_name = _file_name(cls)
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        name: str = "",
+        subordinates: Sequence[Actor] = (),
+        experience: Experience | None = None,
+        examples: Examples | None = None,
+    ) -> None:
         self.model = model
         self.name = name or self.name
         self.subordinates = tuple(subordinates) or self.subordinates
+        self.experience = experience or self.experience
+        self.examples = examples or self.examples
 
     async def think(self, context: TurnContext, messages: Iterable[Message]) -> str:
         """What the model replies: one call, streamed into the draft as it comes.
@@ -87,22 +116,45 @@ class Role(Actor):
         return compose(material, layout=self.layout, alternate=self.alternate, templates=self.library)
 
     async def material(self, post: Post, context: TurnContext) -> Material:
-        """What the messages are composed of; a subclass adds lessons, examples or the time with `replace`."""
+        """What the messages are composed of; a subclass adds requirements or the time with `replace`.
+
+        Lessons are looked for anew when the query is another: after an intervention too. Cancelled: as if it had not
+        been called. Raises InvalidFile for a folder of lessons or examples that is not there.
+        """
         rounds = await get_role_rounds(context, context.role)
         summary = await context.summary_of(rounds, by=self.summarizer)
-        material = Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
-        return material if summary is None else replace(material, summaries=(summary,))
+        guidance = Guidance(self.experience, self.examples, self.library, self.example_roles(context))
+        if guidance.wanted and await guidance.look(post, context, rounds):
+            rounds = await get_role_rounds(context, context.role)
+        summaries = () if summary is None else (summary,)
+        material = Material(
+            self.system_message(post, context),
+            context.role,
+            rounds,
+            temporal=self._further(context),
+            summaries=summaries,
+        )
+        return await guidance.added(material) if guidance.wanted else material
+
+    def example_roles(self, context: TurnContext) -> frozenset[str]:
+        """Who may take part in an example: this role, its subordinates, and whom it stands under, at the top the user.
+
+        The same for all calls of a round.
+        """
+        return frozenset((context.role, context.superior or USER, *(actor.name for actor in self.subordinates)))
 
     async def reply(self, post: Post, context: TurnContext) -> Reply:
         """What the model replies, parsed, streamed into the draft as the message and the attachments that it says.
 
         One that is none is kept as a note, with what is wrong with it, and the model is asked again: each call counts
-        against the limits. Cancelled: as `think`. Raises ReplyError after `most_corrections` of that; LimitReached;
+        against the limits. Its first attachment says in its extra which lessons the model was sent, and their scores.
+        Cancelled: as `think`. Raises ReplyError after `most_corrections` of that; LimitReached;
         ModelError, for a stream that broke off too.
         """
         while True:
-            course = Course(await get_role_rounds(context, context.role), post, context.role)
             messages, recipients = await self.messages(post, context), self.recipients(post, context)
+            rounds = await get_role_rounds(context, context.role)
+            course = Course(rounds, post, context.role)
             said = ReplyDraft(context, self.reply_model, self.early_stop)
             request = ChatRequest(context.role, tuple(messages), reply_schema(self.reply_model, recipients))
             cut_off = await self._call(context, request, said)
@@ -112,7 +164,7 @@ class Role(Actor):
             context.draft.take()
             context.draft.take_attachments()
             if reply is not None and not repeated:
-                return reply
+                return with_lessons(reply, given_in(rounds, context.role))
             context.record("", *correction(said.text, self._told(problem, repeated=repeated)))
             if course.corrections >= self.most_corrections:
                 raise ReplyError(problem or _REPEATED, said.text, course.corrections + 1)
@@ -170,6 +222,12 @@ class Role(Actor):
         """One line for each, with what is known of it."""
         known = {actor.name: _introduction(actor) for actor in self.subordinates}
         return "\n".join(f"- {name}: {known[name]}" if known.get(name) else f"- {name}" for name in names) or "none"
+
+
+def _file_name(role: type) -> str:
+    """The name of the file that the class stands in, up to its first dot."""
+    file = getattr(sys.modules.get(role.__module__), "__file__", None) or role.__module__.rpartition(".")[2]
+    return PurePath(file).name.partition(".")[0]
 
 
 def _introduction(actor: Actor) -> str:
