@@ -5,6 +5,7 @@ from .code_interpreter import CodeInterpreter
 from .echo import Echo
 from .planner import Planner
 from .role import Role
+from .task_type_identifier import TaskTypeIdentifier
 from .user import Questions, User
 
-__all__ = ["Agent", "CodeInterpreter", "Echo", "Planner", "Questions", "Role", "User"]
+__all__ = ["Agent", "CodeInterpreter", "Echo", "Planner", "Questions", "Role", "TaskTypeIdentifier", "User"]
