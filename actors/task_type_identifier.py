@@ -62,7 +62,7 @@ class TaskTypeIdentifier(Actor):
         words = "\n".join([post.message, *(said.message for said in context.user_words)])
         type = self._rule(words) or self._look_up(words)
         if type is None and self._chooser is not None:
-            said = (await self._chooser.reply(post, context)).message
+            said = (await self._chooser.reply(post, context)).message.strip()
             type = None if said == NONE else said
         context.share("experience_sub_path", type or "", "conversation")
         context.share("example_sub_path", type or "", "conversation")

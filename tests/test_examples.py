@@ -16,6 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
+from callboard.experience.pool import ExperiencePool
+
 from .test_imports import ROOT
 
 FOLDER = ROOT / "examples"
@@ -32,6 +34,14 @@ Agent wants to call send_mail with {"to": "all", "text": "Tea costs 3 euros."}
 Agent wants to call send_mail with {"to": "Ada", "text": "Tea costs 3 euros."}
 the first question is withdrawn - taken: True
 Ada knows.
+""",
+    "task_types": """\
+Total the invoices of March. - The task is of the type invoice.
+  lesson: To total what a supplier charges for March: add the net amounts, then the tax once.
+Total the tickets of March. - The task is of the type journey.
+  lesson: To total what a supplier charges for March: add the gross amounts; tax is in them already.
+Total the weather of March. - The task is of no type that is known.
+  lesson: ?
 """,
     "research_team": """\
 interrupted: Costs Markets - recalled: Asia Europe Prices Wages
@@ -114,6 +124,18 @@ def test_an_example_prints_what_it_says(name: str) -> None:
         printed, said = program.communicate(timeout=LIMIT)
     assert (program.returncode, said) == (0, "")
     assert printed == PRINTED[name]
+
+
+async def test_what_is_alike_finds_one_and_the_same_lesson_for_both_types_of_task(tmp_path: Path) -> None:
+    for number, file in enumerate(sorted((FOLDER / "task_types" / "lessons").rglob("*.yaml"))):
+        text = file.read_text(encoding="utf-8").replace("exp_id: total", f"exp_id: total{number}")
+        (tmp_path / f"handcrafted_exp_total{number}.yaml").write_text(text, encoding="utf-8")
+    pool = ExperiencePool(tmp_path)
+    await pool.refresh()
+    queries = ("Total the invoices of March.", "Total the tickets of March.")
+    first, second = [await pool.retrieve(query, threshold=0.1) for query in queries]
+    assert [one.lesson.id for one in first] == [one.lesson.id for one in second]
+    assert len(first) == 2
 
 
 def test_the_tcp_service_answers_once_what_was_said_in_the_middle() -> None:

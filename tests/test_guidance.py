@@ -312,7 +312,7 @@ async def test_a_sub_path_out_of_the_folder_or_to_nowhere_is_refused_and_told(le
 
 async def test_a_folder_of_the_settings_that_is_not_there_fails_the_role(tmp_path: Path) -> None:
     for settings in ({"experience": Experience(tmp_path / "no")}, {"examples": Examples(tmp_path / "no")}):
-        async with open_conversation(Writer(ScriptedModel({}), **settings)) as conversation:  # type: ignore[arg-type]
+        async with open_conversation(Writer(ScriptedModel({}), **settings)) as conversation:
             with pytest.raises(RoleFailed, match="there is no such folder"):
                 await conversation.send("tea")
 
