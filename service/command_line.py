@@ -28,6 +28,8 @@ from callboard.runtime.errors import InvalidFile
 from .command_failure import FAILED, INTERRUPTED, UNUSABLE, CommandFailed
 from .demo import Outcome, demo_roles, report, run_demo
 from .demo_script import demo_model
+from .experience_command import add_experience_command
+from .experience_folder import HERE
 from .model_options import (
     KEY_VARIABLE,
     NAME_VARIABLE,
@@ -97,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="play a recorded conversation again"))
     _add_chat(commands.add_parser("chat", help="talk to the roles, also while they work"))
     add_project_commands(commands)
+    add_experience_command(commands, _opened)
     return parser
 
 
@@ -120,6 +123,12 @@ def _add_chat(chat: argparse.ArgumentParser) -> None:
     add_project_option(chat)
     chat.add_argument(
         "--level", type=_level, default=1, metavar="N", help="how many roles up the superior chain words reach (1)"
+    )
+    chat.add_argument(
+        "--lessons",
+        type=Path,
+        metavar="FOLDER",
+        help=f"the folder of lessons, which /save adds to; {HERE} if it is there",
     )
     chat.set_defaults(command=_chat, parser=chat)
 
@@ -185,14 +194,19 @@ def _chat(options: argparse.Namespace) -> int:
         hold = partial(chat.chat_in_project, project, kept.append, level=options.level)
     else:
         chat = import_module("callboard.service.chat_console")
-        model = model_named(options)
-        hold = partial(chat.chat_with, model and model.opened(), kept.append, level=options.level)
+        hold = partial(chat.chat_with, _opened(options), kept.append, level=options.level, lessons=options.lessons)
     try:
         code: int = trio.run(hold)
     finally:
         for transcript in kept:
             _save(transcript, options.save, "chat.yaml")
     return code
+
+
+def _opened(options: argparse.Namespace) -> AbstractAsyncContextManager[ChatModel] | None:
+    """The model that the options name, to be entered; None if they name none."""
+    model = model_named(options)
+    return None if model is None else model.opened()
 
 
 def _run(options: argparse.Namespace) -> None:
