@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterable, Callable
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 import trio
 
+from callboard.experience.saving import save_experience
 from callboard.runtime import Actor, Conversation, Transcript, open_conversation
 from callboard.runtime.event import Event
 from callboard.runtime.nursery import open_nursery
@@ -20,6 +22,7 @@ from .chat_commands import HELP, Blank, Command, Enqueue, Line, Say, ShowQueue, 
 from .chat_screen import Line as Shown
 from .chat_screen import Screen
 from .chat_view import ChatView, told_of, you
+from .experience_folder import experience_folder
 from .post_tree import tree_of
 from .working_roles import WorkingRoles
 
@@ -48,7 +51,9 @@ class Console(Protocol):
 class Chat:
     """What a person has at hand in one conversation. All of it is sync but `wait_idle`."""
 
-    def __init__(self, conversation: Conversation, console: Console, root: Actor, level: int) -> None:
+    def __init__(
+        self, conversation: Conversation, console: Console, root: Actor, level: int, lessons: Path | None = None
+    ) -> None:
         self.code = 0
         """What the program exits with."""
         self.scope = trio.CancelScope()
@@ -57,6 +62,7 @@ class Chat:
         self._console = console
         self._screen = console.screen
         self._level = level
+        self._lessons = experience_folder(lessons)
         self._view = ChatView(self._screen)
         self._roles = WorkingRoles(root)
         self._asked = False
@@ -177,6 +183,13 @@ class Chat:
             )
             self._screen.say(*(Shown(line, "dim", "  ") for line in tree_of(round_, self._screen.width - 2)))
 
+    def _save(self) -> None:
+        try:
+            path = save_experience(self._conversation.transcript(), self._lessons)
+        except (OSError, ValueError) as error:
+            return self._screen.say(Shown(f"It was not saved: {error}", "bad"))
+        self._screen.say(Shown(f"Saved, for callboard experience refresh to make lessons of it: {path}", "dim"))
+
     def _help(self) -> None:
         self._screen.say(Shown(HELP))
 
@@ -189,6 +202,7 @@ class Chat:
         "nudge": _nudge,
         "stop": _stop,
         "tree": _tree,
+        "save": _save,
         "help": _help,
         "exit": _exit,
     }
@@ -201,17 +215,19 @@ async def hold_chat(
     *,
     level: int = 1,
     options: ConversationOptions | None = None,
+    lessons: Path | None = None,
 ) -> int:
     """Holds a conversation with whoever is at the console until they leave; gives the exit code.
 
     However it ends, `keep` gets the transcript when all work has ended, with what was cut in it. SIGINT, SIGTERM and
-    SIGHUP are taken as Ctrl-C and as leaving. Raises ValueError for a level that is none.
+    SIGHUP are taken as Ctrl-C and as leaving. `lessons` is the folder that /save keeps conversations in. Raises
+    ValueError for a level that is none.
     """
     async with open_nursery() as nursery:
         conversation: Conversation | None = None
         try:
             async with open_conversation(root, options=options) as conversation:
-                chat = Chat(conversation, console, root, level)
+                chat = Chat(conversation, console, root, level, lessons)
                 nursery.start_soon(chat.follow, conversation.events())
                 with chat.scope:
                     async with open_nursery() as listening:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast, get_args
 
-Verb = Literal["pause", "resume", "nudge", "stop", "tree", "help", "exit"]
+Verb = Literal["pause", "resume", "nudge", "stop", "tree", "save", "help", "exit"]
 """The commands that stand alone, without their slash."""
 
 HELP = """\
@@ -22,6 +22,7 @@ words            a round if nothing runs, else an interruption of the roles at w
 /nudge           the active roles start again in place
 /stop            ends the round with what it has
 /tree            who works for whom, what runs, what is kept
+/save            keeps the conversation, for lessons to be made of it
 /help            this list
 /exit            leaves, as Ctrl-D does; the transcript is saved
 //words          words that begin with a slash

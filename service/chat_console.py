@@ -7,15 +7,18 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
 
 import trio
 
 from callboard.actors.code_interpreter import CodeInterpreter
 from callboard.actors.planner import Planner
+from callboard.experience.experience import Experience
 from callboard.runtime import ChatModel, Transcript
 
 from .chat import Chat, Console, hold_chat
 from .chat_screen import Line, PlainScreen, TerminalScreen
+from .experience_folder import experience_folder
 from .terminal import READ_SIZE, Terminal, is_terminal, open_terminal
 from .terminal_keys import Key, KeyReader, Pressed
 
@@ -24,16 +27,26 @@ ESCAPE = 0.05
 
 
 async def chat_with(
-    model: AbstractAsyncContextManager[ChatModel], keep: Callable[[Transcript], None], *, level: int = 1
+    model: AbstractAsyncContextManager[ChatModel],
+    keep: Callable[[Transcript], None],
+    *,
+    level: int = 1,
+    lessons: Path | None = None,
 ) -> int:
-    """A chat over the program's own input and output with Planner and CodeInterpreter; as `hold_chat`."""
+    """A chat over the program's own input and output with Planner and CodeInterpreter; as `hold_chat`.
+
+    The two are given the lessons of the folder, if it is there.
+    """
+    folder = experience_folder(lessons)
+    experience = Experience(folder) if folder.is_dir() else None
     async with model as entered:
-        root = Planner(entered, subordinates=(CodeInterpreter(entered, isolation="none"),))
+        code = CodeInterpreter(entered, isolation="none", experience=experience)
+        root = Planner(entered, subordinates=(code,), experience=experience)
         with open_console() as console:
             console.screen.say(
                 Line(f"Planner and CodeInterpreter, with {entered.name}. /help lists the commands.", "dim")
             )
-            return await hold_chat(root, console, keep, level=level)
+            return await hold_chat(root, console, keep, level=level, lessons=folder)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callboard.actors.given import Given, is_note
 from callboard.runtime import Attachment, AttachmentType, Post
 from callboard.runtime.post import USER
 
@@ -35,6 +36,8 @@ def lines_of(post: Post) -> Iterator[Line]:
         case "error", _:
             yield Line(f"{post.send_from} failed", "bad")
             yield Line(post.message, "bad", "  ")
+        case "note", _ if is_note(post):
+            yield from _given(Given.from_note(post), post.send_from)
         case "note", _:
             yield Line(post.send_from, "dim")
             yield from _body(post, "dim")
@@ -44,6 +47,13 @@ def lines_of(post: Post) -> Iterator[Line]:
         case _:
             yield Line(f"{post.send_from} → {post.send_to}", "bold")
             yield from _body(post, "plain", again=post.marks.kind == "reply")
+
+
+def _given(given: Given, role: str) -> Iterator[Line]:
+    """The lessons that a role is given, with how alike they are, so that a person can see why."""
+    if given.lessons:
+        found = ", ".join(f"{id} {score:.2f}" for id, score in given.lessons)
+        yield Line(f"{role} is given lessons: {found}", "dim")
 
 
 def _body(post: Post, style: Style, *, again: bool = False) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from callboard.runtime.event import (
     Event,
     EventsDropped,
     ModelRetried,
+    NoneGiven,
     PostRecorded,
     RoundBegan,
     RoundEnded,
@@ -111,6 +112,8 @@ def _troubles(event: Event) -> Iterator[tuple[str, Style]]:
             yield f"{role} is opened anew: {error}", "bad"
         case ActorEnded(role, error) if error:
             yield f"{role} has left: {error}", "bad"
+        case NoneGiven(role, what=what, reason=reason):
+            yield f"{role} is given no {what}: {reason}", "dim"
         case DeadLetter(post, reason):
             yield f"A post to {post.send_to} is taken by nobody: {reason}", "dim"
         case EventsDropped(count):

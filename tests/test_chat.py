@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -238,3 +239,25 @@ def test_an_error_of_the_console_still_keeps_the_transcript() -> None:
     with pytest.raises(ZeroDivisionError):
         run_seeded(partial(hold_chat, Foreman(), console, kept.append))
     assert kept[0].rounds[0].state == "stopped"
+
+
+def test_a_conversation_is_saved_for_lessons_and_the_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    held = Held("Dig!", WAIT, "deeper", WAIT, WAIT, WAIT, WAIT, "/save")
+    (transcript,) = held.transcripts
+    path = tmp_path / "experience" / f"raw_exp_{transcript.id}.yaml"
+    assert f"Saved, for callboard experience refresh to make lessons of it: {path}" in held.text
+    kinds = [post.marks.kind for post in Transcript.restore_yaml(path).rounds[0].post_list]
+    assert "intervention" in kinds
+
+
+def test_a_conversation_that_cannot_be_saved_is_told_of_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experience").write_text("a file")
+    held = Held("Dig!", "/save")
+    assert "It was not saved:" in held.text
+    assert (held.code, answers(held)) == (0, [DUG])

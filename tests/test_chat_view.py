@@ -1,9 +1,11 @@
 """What is shown of posts and events: who speaks, what a post carries, and what went wrong."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
+from callboard.actors.given import Given
 from callboard.runtime import Attachment, Post
 from callboard.runtime.event import (
     ActorEnded,
@@ -22,6 +24,7 @@ from callboard.runtime.event import (
     WordsSettled,
     WorkAbandoned,
 )
+from callboard.runtime.json_value import FrozenMapping
 from callboard.runtime.post import Marks
 from callboard.service.chat_post import MOST_ROWS, lines_of
 from callboard.service.chat_screen import Draft
@@ -146,3 +149,11 @@ def test_roles_that_are_started_on_the_way_stand_below_their_superior() -> None:
     roles.note(ActorEnded("Mate", ""))
     roles.note(RoundEnded("r", "finished"))
     assert list(roles.lines(40)) == ["Foreman: at rest", "  Digger: at rest"]
+
+
+def test_the_lessons_that_a_role_is_given_are_told_with_their_scores() -> None:
+    given = Given("post-1", "tea", "", (("year", 0.714), ("price", 0.5)), "text")
+    marks = Marks("post-1", "note", extra=FrozenMapping(given.to_extra()))
+    note = Post.create("", "Writer", "Writer", marks=marks)
+    assert [line.text for line in lines_of(note)] == ["Writer is given lessons: year 0.71, price 0.50"]
+    assert not list(lines_of(replace(note, marks=replace(marks, extra=FrozenMapping(Given().to_extra())))))
