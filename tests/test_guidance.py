@@ -1,6 +1,7 @@
 """Lessons and examples in a role: what its model is sent, at which place, and what is noted of it."""
 
 import json
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from callboard.prompts.library import template
 from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import TurnContext
+from callboard.runtime.conversation import Conversation
 from callboard.runtime.embedder import Matrix
 from callboard.runtime.errors import ModelError, RoleFailed
 from callboard.runtime.event import Event, LessonsUsed, NoneGiven
@@ -29,6 +31,7 @@ from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post
 from callboard.runtime.round import Round
 from callboard.runtime.scripted_model import Reply, ScriptedModel
+from callboard.runtime.testing import Watch, every_interrupt_point, interrupt
 from callboard.runtime.transcript import Transcript
 
 from .composing import extends
@@ -454,3 +457,61 @@ def test_roles_that_are_given_the_same_pools_share_them(tmp_path: Path) -> None:
     one, other = Experience(tmp_path, pools=pools), Experience(tmp_path / "." / "", limit=3, pools=pools)
     assert one.pool() is other.pool()
     assert Experience(tmp_path).pool() is not one.pool()
+
+
+async def converse(
+    settings: tuple[Experience, Examples], watch: Watch | None = None, said_when: Sequence[float] = ()
+) -> None:
+    """Two rounds in which the sub folder changes on the way, held to the prefix rule."""
+    model = ScriptedModel({"Chooser": [Reply("found", pieces=3, delay=1)] * 60})
+    role = Chooser(model, experience=settings[0], examples=settings[1])
+    ends = [0]
+    async with open_conversation(role) as conversation, trio.open_nursery() as nursery:
+        held = watch(conversation) if watch else conversation
+        for seconds in said_when:
+            nursery.start_soon(speak, conversation, seconds)
+        for folder in ("drinks", "tea"):
+            await held.send(folder)
+            ends.append(len(model.requests))
+        nursery.cancel_scope.cancel()
+    for start, end in pairwise(ends):
+        calls = [request.messages for request in model.requests[start:end]]
+        assert all(extends(later, earlier) for earlier, later in pairwise(calls))
+    assert any(OTHERS in text for text in texts(model.requests[-1]))
+    assert '{"user_message": "of tea"}' in texts(model.requests[-1])
+
+
+async def speak(conversation: Conversation, seconds: float) -> None:
+    """Says something in the middle."""
+    await trio.sleep(seconds)
+    conversation.intervene(f"coffee {seconds}")
+
+
+async def two_folders(lessons: Lessons) -> tuple[Experience, Examples]:
+    """Settings for lessons and an example in each of two sub folders, all of which is in memory already."""
+    experience = lessons.experience(dynamic_sub_path=True, threshold=-1.0)
+    examples = Examples(lessons.folder, dynamic_sub_path=True)
+    for folder in ("drinks", "tea"):
+        await lessons.write(folder, a=f"tea of {folder}", b=f"coffee of {folder}")
+        example("User", "Chooser", said=f"of {folder}").save(lessons.folder / folder / "example.yaml")
+        os.utime(lessons.folder / folder, (1e9, 1e9))  # a folder that has just changed is looked at again, in a thread
+        await experience.pool(folder).load()
+        await examples.load(folder)
+    return experience, examples
+
+
+@pytest.mark.parametrize("said_when", [(), (0.5, 1.5, 2.5), (1.0, 2.0, 3.0, 4.5, 5.5)])
+async def test_each_call_of_a_round_extends_the_one_before_whatever_is_found_on_the_way(
+    lessons: Lessons, autojump_clock: MockClock, said_when: tuple[float, ...]
+) -> None:
+    await converse(await two_folders(lessons), said_when=said_when)
+
+
+@pytest.mark.slow
+def test_the_prefix_rule_holds_with_lessons_at_every_moment_of_an_interruption(lessons: Lessons) -> None:
+    settings = trio.run(two_folders, lessons)
+
+    async def scenario(watch: Watch) -> None:
+        await converse(settings, watch)
+
+    assert every_interrupt_point(scenario, interrupt(1), seeds=range(2)).outcomes["seen"]
