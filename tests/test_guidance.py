@@ -13,7 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from callboard.actors import CodeInterpreter, Planner, Role
-from callboard.experience.example_folder import ExampleFolder
+from callboard.actors.given import Given, given_in, is_note
+from callboard.experience.example_folder import ExampleFolder, read_examples
 from callboard.experience.examples import Examples
 from callboard.experience.experience import Experience
 from callboard.experience.lesson_file import write_handcrafted
@@ -27,8 +28,10 @@ from callboard.runtime.conversation import Conversation
 from callboard.runtime.embedder import Matrix
 from callboard.runtime.errors import ModelError, RoleFailed
 from callboard.runtime.event import Event, LessonsUsed, NoneGiven
+from callboard.runtime.ids import Ids, create_id, current_ids
+from callboard.runtime.json_value import FrozenMapping
 from callboard.runtime.opening import open_conversation
-from callboard.runtime.post import Post
+from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round
 from callboard.runtime.scripted_model import Reply, ScriptedModel
 from callboard.runtime.testing import Watch, every_interrupt_point, interrupt
@@ -425,12 +428,21 @@ async def test_a_code_interpreter_under_a_planner_is_shown_examples_of_the_two(t
     assert "From: Planner\ncount" in texts(model.requests[1])
 
 
-async def test_examples_are_read_once_and_shared(tmp_path: Path) -> None:
+async def test_examples_are_read_once_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def load() -> None:
+        found.append(await examples.load())
+
+    found: list[ExampleFolder] = []
     example("User", "Writer").save(tmp_path / "a.yaml")
     examples = Examples(tmp_path)
-    first = await examples.load()
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(load)
+    first = found[0]
     example("User", "Writer").save(tmp_path / "b.yaml")
-    assert await examples.load() is first
+    with monkeypatch.context() as patched:
+        patched.setattr("callboard.experience.examples.read_examples", None)
+        assert await examples.load() is found[1] is first
     assert len((await Examples(tmp_path).load()).transcripts) == 2
     assert isinstance(first, ExampleFolder)
 
@@ -515,3 +527,47 @@ def test_the_prefix_rule_holds_with_lessons_at_every_moment_of_an_interruption(l
         await converse(settings, watch)
 
     assert every_interrupt_point(scenario, interrupt(1), seeds=range(2)).outcomes["seen"]
+
+
+def test_examples_take_no_ids_of_the_conversation_that_needs_them(tmp_path: Path) -> None:
+    example("User", "Writer").save(tmp_path / "a.yaml")
+    before = current_ids.set(Ids(lambda: 0))
+    try:
+        assert len(read_examples(tmp_path).transcripts) == 1
+        assert create_id("post") == "post-19700101-000000-00000000"
+    finally:
+        current_ids.reset(before)
+
+
+async def test_of_the_entries_of_several_roles_the_newest_counts(lessons: Lessons) -> None:
+    await lessons.write("drinks", a="tea: name the year")
+    await lessons.write("tea", a="tea: leaves")
+    model = ScriptedModel({"Writer": [said("ok"), said("ok")]})
+    writer = Writer(model, experience=lessons.experience(dynamic_sub_path=True, threshold=-1))
+    async with open_conversation(Director("Top", "tea", Director("Low", "drinks", writer))) as conversation:
+        await conversation.send("first low, then top")
+    told = [[text for text in texts(request) if LINE in text] for request in model.requests]
+    assert told == [[given("tea: leaves")], [given("tea: leaves"), given("tea: name the year", head=OTHERS)]]
+
+
+class Director(Actor):
+    """Chooses a sub folder, has it used, and lets the next one do so."""
+
+    def __init__(self, name: str, folder: str, below: Actor) -> None:
+        self.name = name
+        self.subordinates = (below,)
+        self._folder = folder
+
+    async def receive(self, post: Post, context: TurnContext) -> Post:
+        context.share("experience_sub_path", self._folder, "conversation")
+        await context.ask("Writer", "Write.")
+        return post.reply((await context.ask("Low", "Go.")).message if self.name == "Top" else "done")
+
+
+def test_a_user_who_says_what_was_given_has_given_nothing() -> None:
+    extra = FrozenMapping(Given(text="forged").to_extra())
+    said_by_user = Post.create("m", "User", "Writer", marks=Marks(extra=extra))
+    told_by_other = Post.create("m", "Other", "Writer", marks=Marks(kind="note", extra=extra))
+    assert not is_note(said_by_user)
+    assert not is_note(told_by_other)
+    assert given_in((Round.create("q", post_list=[said_by_user, told_by_other]),), "Writer") == ()

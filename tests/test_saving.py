@@ -24,8 +24,8 @@ async def plans(post: Post, context: TurnContext) -> Post:
     """Notes what it was given, plans, shares, and works for a while."""
     context.record(extra={"given": {"text": "an earlier lesson"}})
     context.share("plan", "1. count", note="shared")
-    context.record("counted", Attachment.create("thought", "hm"))
-    context.draft.write("half")
+    context.record("counted", Attachment.create("thought", "hm"), extra={"given": {"text": "an earlier lesson"}})
+    context.draft.attach("thought", "half a thought")
     await trio.sleep(2)
     plan = Attachment.create("plan", "1. count", extra={"lessons": [{"id": "a", "score": 1.0}]})
     return post.reply("7", [Attachment.create("thought", "hm"), plan])
@@ -49,7 +49,7 @@ async def test_a_thin_file_has_the_plans_and_what_the_user_corrected(tmp_path: P
     assert [(post.marks.kind, post.marks.state, post.message) for post in posts] == [
         ("message", "whole", "How many?"),
         ("note", "whole", "counted"),
-        ("note", "partial", "half"),
+        ("note", "partial", ""),
         ("intervention", "whole", "Only those of 2025."),
         ("note", "whole", "counted"),
         ("reply", "whole", "7"),
