@@ -9,6 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from callboard.runtime.errors import InvalidFile
 
 from .command_failure import FAILED, UNUSABLE, CommandFailed
@@ -78,13 +80,15 @@ def _init(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    projects, reports = (import_module(f"callboard.service.{name}") for name in ("project", "project_report"))
+    names = ("project", "project_report", "found_files")
+    projects, reports, files = (import_module(f"callboard.service.{name}") for name in names)
     try:
         project: Project = projects.load_project(options.folder)
+        found = trio.run(files.find_files, project.roles)
     except InvalidFile as error:
         for fault in getattr(error, "faults", (error,)):
             print(plain(str(fault)).replace("\n", " "))
         return FAILED
-    for line in reports.report_project(project):
+    for line in reports.report_project(project, found):
         print(plain(line))
-    return 0
+    return FAILED if any(one.faults for one in found) else 0

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
+from .found_files import FoundFiles
 from .project import Project
 from .role_tree import Placed
 from .settings import ModelSettings
 
 
-def report_project(project: Project) -> Iterator[str]:
-    """The roles with what they are given, the models, the folders, the limits, and what was left out."""
+def report_project(project: Project, found: Sequence[FoundFiles]) -> Iterator[str]:
+    """The roles with what they are given, the models, the folders, the limits, and what was left out.
+
+    `found` is what each role finds, in their order.
+    """
     yield f"Settings: {project.file.path}"
     yield "Roles"
-    for role in project.roles:
-        yield from _role(role)
+    for role, files in zip(project.roles, found, strict=True):
+        yield from _role(role, files)
     yield "Models"
     first = next(iter(project.settings.models), None)
     for name, model in project.settings.models.items():
@@ -30,40 +33,23 @@ def report_project(project: Project) -> Iterator[str]:
         yield "Left out"
     for key, line, reason in project.left_out:
         yield f"  line {line}, {key}: {reason}"
+    faults = dict.fromkeys(str(fault) for files in found for fault in files.faults)
+    if faults:
+        yield "Files that are passed over"
+    yield from (f"  {fault}" for fault in faults)
 
 
-def _role(role: Placed) -> Iterator[str]:
+def _role(role: Placed, found: FoundFiles) -> Iterator[str]:
     margin = "  " * (role.depth + 1)
     kind = type(role.actor).__name__
     named = "" if kind == role.actor.name else f" ({kind})"
     model = f", model {role.model}" if role.model else ""
     yield f"{margin}{role.actor.name}{named}: settings name {role.settings_name}{model}"
-    if lessons := role.experience:
-        chosen = f"at most {lessons.limit}" if lessons.limit else "all that are alike enough"
-        folder = Path(lessons.folder)
-        yield f"{margin}  lessons: {_found(folder, lessons.dynamic_sub_path, _lessons(folder))}, {chosen}"
-    if examples := role.examples:
-        folder = Path(examples.folder)
-        there = f"{_count(folder.glob('*.yaml'))} files"
-        yield f"{margin}  examples: {_found(folder, examples.dynamic_sub_path, there)}"
-
-
-def _found(folder: Path, dynamic: bool, found: str) -> str:
-    return f"in the sub folder of {folder} that shared memory names" if dynamic else f"{found} in {folder}"
-
-
-def _lessons(folder: Path) -> str:
-    """How many there are, and how many conversations of which none has been made yet."""
-    names = [path.stem for path in folder.glob("*exp_*.yaml")]
-    made = {name.removeprefix("exp_") for name in names if name.startswith("exp_")}
-    raw = {name.removeprefix("raw_exp_") for name in names if name.startswith("raw_exp_")}
-    written = {name.removeprefix("handcrafted_exp_") for name in names if name.startswith("handcrafted_exp_")}
-    waiting = len((raw | written) - made)
-    return f"{len(made)}" + (f" and {waiting} to be made by a refresh" if waiting else "")
-
-
-def _count(found: Iterable[Path]) -> int:
-    return sum(1 for _ in found)
+    if role.experience is not None:
+        limit = role.experience.limit
+        yield f"{margin}  lessons: {found.lessons}, {f'at most {limit}' if limit else 'all that are alike enough'}"
+    if role.examples is not None:
+        yield f"{margin}  examples: {found.examples}"
 
 
 def _model(model: ModelSettings) -> str:

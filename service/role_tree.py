@@ -12,6 +12,7 @@ from typing import Any
 from callboard.actors import Role
 from callboard.experience.examples import Examples
 from callboard.experience.experience import Experience
+from callboard.experience.pools import Pools
 from callboard.prompts.library import Library
 from callboard.prompts.template import near
 from callboard.runtime import Actor
@@ -53,6 +54,7 @@ class RoleTree:
         self._settings = read.settings
         self._models = models
         self._library = self._read_library()
+        self._pools = Pools()
         self.root = self._make(read.settings.roles, ("roles",), 0)
         if self.root is not None:
             self._check_names(self.root)
@@ -159,8 +161,8 @@ class RoleTree:
             return None
         limit = section.limit if use.limit is None else use.limit
         threshold = section.threshold if use.threshold is None else use.threshold
-        folder = use.folder or section.folder
-        return Experience(folder, dynamic_sub_path=use.dynamic_sub_path, limit=limit, threshold=threshold)
+        folder, dynamic = use.folder or section.folder, use.dynamic_sub_path
+        return Experience(folder, dynamic_sub_path=dynamic, limit=limit, threshold=threshold, pools=self._pools)
 
     def _examples(self, name: str) -> Examples | None:
         section = self._settings.examples

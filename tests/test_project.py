@@ -1,5 +1,6 @@
 """Projects: the tree of roles that settings describe, what each role is given, and every fault before anything runs."""
 
+import json
 from collections import UserDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ from callboard.service import project_models
 from callboard.service.invalid_settings import InvalidSettings
 from callboard.service.project import Project, load_project
 from callboard.service.served_model import ServedModel, serve
+
+from .test_taskweaver_config import COMPLETE
 
 MODELS = """\
 models:
@@ -114,6 +117,19 @@ def test_lessons_and_examples_go_to_the_roles_of_their_settings_names(tmp_path: 
     assert guided.given[1] == Examples(tmp_path / "shown", dynamic_sub_path=True)
     assert coder.given[0] == Experience(tmp_path / "own", limit=1, threshold=0.4)
     assert coder.given[1] == Examples(tmp_path / "examples" / "code_generator_examples")
+
+
+def test_the_originals_complete_example_gives_the_packaged_roles_what_it_says(tmp_path: Path) -> None:
+    for folder in ("planner_exp_dir", "code_generator_exp_dir", "planner_examples"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "taskweaver_config.json").write_text(json.dumps(COMPLETE))
+    planner, coder = (one.actor for one in load_project(tmp_path, environ={}).roles)
+    assert isinstance(planner, Planner) and isinstance(coder, CodeInterpreter)
+    assert planner.experience == Experience(tmp_path / "planner_exp_dir", threshold=0.3)
+    assert planner.examples == Examples(tmp_path / "planner_examples", dynamic_sub_path=True)
+    assert coder.experience == Experience(tmp_path / "code_generator_exp_dir", dynamic_sub_path=True, threshold=0.3)
+    assert (coder.examples, coder.most_attempts) == (None, 4)
+    assert planner.experience.pools is coder.experience.pools
 
 
 def test_what_is_not_used_is_not_given(tmp_path: Path) -> None:

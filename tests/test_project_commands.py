@@ -86,20 +86,49 @@ Left out
     )
 
 
-def test_check_counts_lessons_and_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("raw_exp_a", "exp_a", "raw_exp_b", "exp_lone", "handcrafted_exp_c"):
-        (tmp_path / f"{name}.yaml").touch()
-    role = "{role: 'tests.test_project:Guided', subordinates: [{role: 'tests.test_project:Coder', name: Coder}]}"
-    uses = "{planner: {folder: .}, code_generator: {folder: ., dynamic_sub_path: true}}"
-    model = "models: {main: {url: 'http://localhost:1', name: m}}"
-    (tmp_path / "callboard.yaml").write_text(
-        f"{model}\nroles: {role}\nexperience: {{roles: {uses}}}\nexamples: {{roles: {uses}}}\n"
-    )
-    assert main(["check", str(tmp_path)]) == 0
+LESSON = "exp_id: {id}\nexperience_text: Answer politely.\n"
+EXAMPLE = "enabled: {enabled}\nrounds: []\n"
+GIVEN = """\
+models: {main: {url: 'http://localhost:1', name: m}}
+roles: {role: Planner, subordinates: [CodeInterpreter]}
+experience: {folder: ., roles: {planner: {limit: 4}, code_generator: {dynamic_sub_path: true}}}
+examples: {roles: {planner: {folder: shown}}}
+"""
+
+
+@pytest.fixture
+def lessons(tmp_path: Path) -> Path:
+    """A project with lessons and examples."""
+    for name in ("shown", "sub"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "callboard.yaml").write_text(GIVEN)
+    for name in ("exp_a", "sub/exp_b", "sub/handcrafted_exp_c"):
+        (tmp_path / f"{name}.yaml").write_text(LESSON.format(id=name[-1]))
+    (tmp_path / "shown" / "one.yaml").write_text(EXAMPLE.format(enabled="true"))
+    (tmp_path / "shown" / "two.yaml").write_text(EXAMPLE.format(enabled="false"))
+    return tmp_path
+
+
+def test_check_counts_lessons_and_examples(lessons: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(lessons)]) == 0
     printed = capsys.readouterr().out
-    assert f"    lessons: 2 and 2 to be made by a refresh in {tmp_path}, all that are alike enough\n" in printed
-    assert f"    examples: 6 files in {tmp_path}\n" in printed
-    assert f"      lessons: in the sub folder of {tmp_path} that shared memory names, all that" in printed
+    assert f"    lessons: 0, and 1 that wait for a refresh, in {lessons}, at most 4\n" in printed
+    assert f"    examples: 1 in {lessons / 'shown'}\n" in printed
+    chosen = f"in the sub folder of {lessons} that shared memory chooses (shown: 0; sub: 0, and 2 that wait"
+    assert f"      lessons: {chosen}" in printed
+
+
+def test_check_names_the_files_that_are_passed_over_and_exits_with_1(
+    lessons: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lessons / "exp_bad.yaml").write_text("exp_id: other\n")
+    (lessons / "shown" / "bad.yaml").write_text("rounds: [\n")
+    assert main(["check", str(lessons)]) == 1
+    _, _, passed = capsys.readouterr().out.partition("Files that are passed over\n")
+    assert [line.partition(",")[0].strip() for line in passed.splitlines()] == [
+        str(lessons / "exp_bad.yaml"),
+        str(lessons / "shown" / "bad.yaml"),
+    ]
 
 
 def test_check_tells_every_fault_on_a_line_and_exits_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
