@@ -17,8 +17,8 @@ from callboard.prompts.library import Library
 from callboard.prompts.material import Example, Material
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import InvalidFile, ModelError
-from callboard.runtime.event import LessonsUsed, NoneGiven
 from callboard.runtime.memory import get_shared_memory_entries
+from callboard.runtime.model_event import LessonsUsed, NoneGiven
 from callboard.runtime.post import USER, Post
 from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import EntryType

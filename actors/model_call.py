@@ -22,7 +22,7 @@ from callboard.runtime.chat_model import (
 )
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import LimitReached, ModelError
-from callboard.runtime.event import ModelCalled, ModelReplaced, ModelRetried
+from callboard.runtime.model_event import ModelCalled, ModelReplaced, ModelRetried
 
 CUT_OFF = "length"
 """The reason that a server gives for the end of a reply that its limit of tokens cut off."""

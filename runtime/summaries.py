@@ -17,8 +17,9 @@ import trio
 
 from .chat_model import UsageDelta
 from .errors import describe
-from .event import RoundsSummarized, SummaryFailed, WorkAbandoned
+from .event import WorkAbandoned
 from .json_value import check_text
+from .model_event import RoundsSummarized, SummaryFailed
 from .options import ConversationOptions
 from .round import Round
 from .router import Router

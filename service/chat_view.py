@@ -15,8 +15,6 @@ from callboard.runtime.event import (
     DraftGrew,
     Event,
     EventsDropped,
-    ModelRetried,
-    NoneGiven,
     PostRecorded,
     RoundBegan,
     RoundEnded,
@@ -25,6 +23,7 @@ from callboard.runtime.event import (
     WordsSettled,
     WorkAbandoned,
 )
+from callboard.runtime.model_event import ModelRetried, NoneGiven
 
 from .chat_post import lines_of
 from .chat_screen import Draft, Line, Screen, Style

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
@@ -22,11 +23,14 @@ from callboard.experience.pool import ExperiencePool
 from callboard.experience.report import Progress, RefreshReport
 from callboard.runtime import CallboardError, ChatModel
 
+from .command_failure import FAILED, UNUSABLE
 from .experience_folder import HERE, experience_folder
 from .plain_text import fit, plain
+from .project_commands import add_project_option
+from .project_folder import project_here
 
-FAILED = 1
-UNUSABLE = 2
+if TYPE_CHECKING:
+    from .project import Project
 
 _Model: TypeAlias = AbstractAsyncContextManager[ChatModel] | None
 _Work: TypeAlias = Callable[[argparse.Namespace], Awaitable[int]]
@@ -61,7 +65,10 @@ def _add(
     below: argparse._SubParsersAction[argparse.ArgumentParser], name: str, work: _Work, told: str
 ) -> argparse.ArgumentParser:
     parser = below.add_parser(name, help=told, description=told[0].upper() + told[1:] + ".")
-    parser.add_argument("--folder", type=Path, help=f"the folder of the lessons; {HERE} unless named")
+    parser.add_argument(
+        "--folder", type=Path, help=f"the folder of the lessons; the project's, or {HERE}, unless named"
+    )
+    add_project_option(parser)
     parser.set_defaults(command=partial(_run, work), parser=parser)
     return parser
 
@@ -81,8 +88,24 @@ def _complain(text: str, code: int) -> int:
     return code
 
 
-def _pool(options: argparse.Namespace, model: ChatModel | None = None) -> ExperiencePool:
-    return ExperiencePool(experience_folder(options.folder), model=model)
+def _project(options: argparse.Namespace) -> Project | None:
+    """The project that was named, or in whose folder the program was started."""
+    folder = options.project or project_here()
+    if folder is None:
+        return None
+    # By its name, since it loads the roles.
+    project: Project = import_module("callboard.service.project").load_project(folder)
+    return project
+
+
+def _folder(options: argparse.Namespace, project: Project | None) -> Path:
+    """Where the lessons are: as named, as the project says, or else in the current folder."""
+    named: Path | None = options.folder
+    return experience_folder(named or (project.settings.experience.folder if project else None))
+
+
+def _pool(options: argparse.Namespace) -> ExperiencePool:
+    return ExperiencePool(_folder(options, _project(options)))
 
 
 async def _loaded(options: argparse.Namespace) -> ExperiencePool:
@@ -122,9 +145,13 @@ async def _add_lesson(options: argparse.Namespace) -> int:
 
 
 async def _refresh(model_of: Callable[[argparse.Namespace], _Model], options: argparse.Namespace) -> int:
-    opened: AbstractAsyncContextManager[ChatModel | None] = model_of(options) or nullcontext(None)
+    project = _project(options)
+    served = project and project.summarizer
+    opened: AbstractAsyncContextManager[ChatModel | None] = (
+        model_of(options) or (served and served.opened()) or nullcontext(None)
+    )
     async with opened as model:
-        report = await _pool(options, model).refresh(_tell, verify=options.verify)
+        report = await ExperiencePool(_folder(options, project), model=model).refresh(_tell, verify=options.verify)
     for line in _report(report):
         print(line)
     for fault in report.faults:
@@ -148,7 +175,7 @@ def _report(report: RefreshReport) -> Iterator[str]:
 
 
 async def _search(options: argparse.Namespace) -> int:
-    experience = Experience(experience_folder(options.folder), limit=options.limit, threshold=options.threshold)
+    experience = Experience(_folder(options, _project(options)), limit=options.limit, threshold=options.threshold)
     for found in await experience.retrieve(options.query):
         print(f"{found.score:6.3f}  {_line(found.lesson.id, found.lesson)}")
     return 0

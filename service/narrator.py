@@ -13,12 +13,12 @@ from callboard.runtime.event import (
     AttemptCut,
     DraftGrew,
     Event,
-    ModelRetried,
     PostRecorded,
     RoundBegan,
     RoundEnded,
     WordsAccepted,
 )
+from callboard.runtime.model_event import ModelRetried
 
 from .plain_text import WIDTH, fit, lines_in
 from .post_tree import kept_in, said_in

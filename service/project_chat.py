@@ -18,4 +18,5 @@ async def chat_in_project(project: Project, keep: Callable[[Transcript], None], 
         with open_console() as console:
             names = ", ".join(role.actor.name for role in project.roles)
             console.screen.say(Line(f"{names}, of {project.file.path}. /help lists the commands.", "dim"))
-            return await hold_chat(root, console, keep, level=level, options=project.options)
+            lessons = project.settings.experience.folder
+            return await hold_chat(root, console, keep, level=level, options=project.options, lessons=lessons)

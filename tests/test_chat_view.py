@@ -16,7 +16,6 @@ from callboard.runtime.event import (
     DraftGrew,
     Event,
     EventsDropped,
-    ModelRetried,
     PostRecorded,
     RoundEnded,
     ToolBegan,
@@ -25,6 +24,7 @@ from callboard.runtime.event import (
     WorkAbandoned,
 )
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.model_event import ModelRetried
 from callboard.runtime.post import Marks
 from callboard.service.chat_post import MOST_ROWS, lines_of
 from callboard.service.chat_screen import Draft

@@ -22,7 +22,7 @@ from callboard.runtime.attachment import Attachment
 from callboard.runtime.chat_model import ChatRequest, Delta, FallbackDelta, RetryingDelta, UsageDelta
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import LimitReached, ModelError
-from callboard.runtime.event import SummaryFailed
+from callboard.runtime.model_event import SummaryFailed
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Marks, Post

@@ -105,3 +105,18 @@ def test_a_terminal_is_not_told_what_lessons_hold_of_escapes(folder: Path, capsy
     (folder / "handcrafted_exp_odd.yaml").write_bytes(write_handcrafted("odd", "a\x1b[31mb"))
     run(capsys, folder, "refresh")
     assert "\x1b" not in "".join(run(capsys, folder, "show", "odd")[1] + run(capsys, folder, "list")[1])
+
+
+def test_in_a_project_the_folder_is_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "callboard.yaml").write_text(
+        "models: {small: {url: 'http://127.0.0.1:9/v1', name: small}}\nexperience: {folder: lessons}\n"
+    )
+    lessons = tmp_path / "lessons"
+    lessons.mkdir()
+    (lessons / "handcrafted_exp_year.yaml").write_bytes(write_handcrafted("year", "Say the year."))
+    assert main(["experience", "refresh", "--project", str(tmp_path)]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["experience", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "year  Say the year."

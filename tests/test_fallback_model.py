@@ -8,8 +8,9 @@ from trio.testing import MockClock
 from callboard.runtime.backoff import Backoff
 from callboard.runtime.chat_model import ChatModel, ChatRequest, Delta, EndDelta, FallbackDelta, TextDelta
 from callboard.runtime.errors import AuthenticationFailed, ModelError, Overloaded
-from callboard.runtime.event import Event, ModelCalled, ModelReplaced
+from callboard.runtime.event import Event
 from callboard.runtime.fallback_model import FallbackModel
+from callboard.runtime.model_event import ModelCalled, ModelReplaced
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.retrying_model import RetryingModel

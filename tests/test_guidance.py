@@ -27,9 +27,10 @@ from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.embedder import Matrix
 from callboard.runtime.errors import ModelError, RoleFailed
-from callboard.runtime.event import Event, LessonsUsed, NoneGiven
+from callboard.runtime.event import Event
 from callboard.runtime.ids import Ids, create_id, current_ids
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.model_event import LessonsUsed, NoneGiven
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round

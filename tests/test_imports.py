@@ -19,7 +19,7 @@ PACKAGES = ["runtime", "prompts", "experience", "actors", "service"]
 LAYERS = {
     0: """value callboard_error invalid_answer invalid_file model_error errors json_value ids text markers
           shared_memory attachment post round transcript_file transcript_json transcript_markdown transcript_shape
-          transcript user_message event chat_model embedder summary journal usage""",
+          transcript user_message event model_event chat_model embedder summary journal usage""",
     1: """nursery signal subscription mailbox server draft limits working_time inspection options cancellation
           dead_letters request receipt shield turn answer gate scripted_model
           backoff relay retrying_model fallback_model cassette recording_model replay_model""",

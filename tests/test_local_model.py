@@ -19,8 +19,9 @@ from callboard.actors.role import Role
 from callboard.prompts.reply_format import Reply
 from callboard.runtime.chat_model import ChatRequest, Delta, EndDelta, Message, ReplySchema, TextDelta
 from callboard.runtime.context import TurnContext
-from callboard.runtime.event import DraftGrew, ModelCalled
+from callboard.runtime.event import DraftGrew
 from callboard.runtime.json_value import FrozenMapping
+from callboard.runtime.model_event import ModelCalled
 from callboard.runtime.models import HttpChatModel
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Post

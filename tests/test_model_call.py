@@ -20,8 +20,8 @@ from callboard.runtime.chat_model import (
 )
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import ModelError, Overloaded, RoleFailed
-from callboard.runtime.event import ModelCalled
 from callboard.runtime.limits import Limits
+from callboard.runtime.model_event import ModelCalled
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post

@@ -4,7 +4,8 @@ import pytest
 import trio
 
 from callboard.runtime import Attachment, Post, Round
-from callboard.runtime.event import AttemptCut, DraftGrew, Event, ModelRetried, PostRecorded
+from callboard.runtime.event import AttemptCut, DraftGrew, Event, PostRecorded
+from callboard.runtime.model_event import ModelRetried
 from callboard.runtime.post import Marks
 from callboard.service.narrator import Narrator, code_in
 from callboard.service.plain_text import WIDTH, fit, fit_lines, lines_in, plain

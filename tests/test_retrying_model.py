@@ -23,8 +23,8 @@ from callboard.runtime.chat_model import (
 )
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import LimitReached, ModelError, ModelTimedOut, RateLimited, RoleFailed
-from callboard.runtime.event import ModelRetried
 from callboard.runtime.limits import Limits
+from callboard.runtime.model_event import ModelRetried
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post

@@ -16,8 +16,9 @@ from callboard.runtime.chat_model import ChatRequest, Delta, RetryingDelta, Text
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import ModelError, RoleFailed
-from callboard.runtime.event import DraftGrew, ModelCalled, ModelRetried
+from callboard.runtime.event import DraftGrew
 from callboard.runtime.limits import Limits
+from callboard.runtime.model_event import ModelCalled, ModelRetried
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post

@@ -15,9 +15,10 @@ from callboard.runtime.chat_model import UsageDelta
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
 from callboard.runtime.errors import CallboardError, RoleFailed, RoundStopped
-from callboard.runtime.event import Event, RoundsSummarized, SummaryFailed, WorkAbandoned
+from callboard.runtime.event import Event, WorkAbandoned
 from callboard.runtime.limits import Limits
 from callboard.runtime.memory import get_role_rounds
+from callboard.runtime.model_event import RoundsSummarized, SummaryFailed
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.options import ConversationOptions
 from callboard.runtime.post import Post
