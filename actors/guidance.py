@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from callboard.experience.event import LessonsUsed, NoneGiven
 from callboard.experience.examples import Examples
 from callboard.experience.experience import Experience
 from callboard.experience.lesson import Found
@@ -18,7 +19,6 @@ from callboard.prompts.material import Example, Material
 from callboard.runtime.context import TurnContext
 from callboard.runtime.errors import InvalidFile, ModelError
 from callboard.runtime.memory import get_shared_memory_entries
-from callboard.runtime.model_event import LessonsUsed, NoneGiven
 from callboard.runtime.post import USER, Post
 from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import EntryType
@@ -138,16 +138,16 @@ def query_of(post: Post, rounds: Sequence[Round], role: str) -> str:
 
     What the role has been told in the middle of its work on the post is added.
     """
-    asked, words, begun = post.message, [], False
-    for one in rounds:
-        for at in one.post_list:
-            if at.id == post.id:
-                begun = True
-                if post.send_from == USER:
-                    asked = one.user_query.strip() or asked
-            elif begun and at.marks.kind == "intervention" and at.send_to == role:
-                words.append(at.message)
-    return "\n".join(filter(None, (asked, *words)))
+    asked, words = post.message, list[str]()
+    for one in reversed(rounds):
+        posts = iter(one.post_list)
+        begun = any(at.id == post.id for at in posts)
+        later = posts if begun else one.post_list
+        words[:0] = [at.message for at in later if at.marks.kind == "intervention" and at.send_to == role]
+        if begun:
+            asked = one.user_query.strip() or asked if post.send_from == USER else asked
+            return "\n".join(filter(None, (asked, *words)))
+    return asked
 
 
 async def _chosen(type: EntryType, settings: Experience | Examples | None, context: TurnContext) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, ClassVar
 
@@ -122,18 +123,12 @@ class Role(Actor):
         been called. Raises InvalidFile for a folder of lessons or examples that is not there.
         """
         rounds = await get_role_rounds(context, context.role)
-        summary = await context.summary_of(rounds, by=self.summarizer)
         guidance = Guidance(self.experience, self.examples, self.library, self.example_roles(context))
         if guidance.wanted and await guidance.look(post, context, rounds):
             rounds = await get_role_rounds(context, context.role)
-        summaries = () if summary is None else (summary,)
-        material = Material(
-            self.system_message(post, context),
-            context.role,
-            rounds,
-            temporal=self._further(context),
-            summaries=summaries,
-        )
+        summary = await context.summary_of(rounds, by=self.summarizer)
+        material = Material(self.system_message(post, context), context.role, rounds, temporal=self._further(context))
+        material = material if summary is None else replace(material, summaries=(summary,))
         return await guidance.added(material) if guidance.wanted else material
 
     def example_roles(self, context: TurnContext) -> frozenset[str]:

@@ -15,6 +15,8 @@ from callboard.runtime.errors import InvalidFile
 from callboard.runtime.ids import Ids, current_ids
 from callboard.runtime.transcript import Transcript
 
+from .reading import Check
+
 
 @dataclass(frozen=True, slots=True)
 class ExampleFolder:
@@ -30,17 +32,17 @@ class ExampleFolder:
         return tuple(one for one in self.transcripts if set(one.roles) <= set(roles))
 
 
-def read_examples(folder: Path) -> ExampleFolder:
-    """What the folder holds. Blocks. Raises InvalidFile for a folder that cannot be read."""
+def read_examples(folder: Path, check: Check) -> ExampleFolder:
+    """What the folder holds; calls `check` before each file. Blocks. Raises InvalidFile if it cannot be read."""
     # What is read here must take no ids of a conversation that may be under way: it would be another one by that.
     before = current_ids.set(Ids())
     try:
-        return _read(folder)
+        return _read(folder, check)
     finally:
         current_ids.reset(before)
 
 
-def _read(folder: Path) -> ExampleFolder:
+def _read(folder: Path, check: Check) -> ExampleFolder:
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix == ".yaml" and not file.name.startswith("."))
     except OSError as error:
@@ -48,6 +50,7 @@ def _read(folder: Path) -> ExampleFolder:
         raise InvalidFile(error.strerror or str(error), path=folder, remedy=remedy) from error
     transcripts, faults = [], []
     for file in files:
+        check()
         try:
             if not file.resolve().is_relative_to(folder.resolve()):
                 raise InvalidFile("a link that leads out of the folder", path=file, remedy="put the file itself there")

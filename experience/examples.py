@@ -7,6 +7,7 @@ its life. What is changed on disk is seen by the next `Examples`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -15,6 +16,7 @@ from callboard.runtime.transcript_file import FilePath
 
 from .chosen_folder import chosen_folder
 from .example_folder import ExampleFolder, read_examples
+from .thread import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,13 @@ class Examples:
     async def load(self, sub_path: str = "") -> ExampleFolder:
         """What the folder, or a sub folder, holds; read in a thread the first time.
 
-        Cancelled: the thread reads to its end, for nobody. Raises InvalidFile for a folder that is not there or cannot
-        be read, and for a sub path that leads out of the folder; a file that is no conversation is among its faults.
+        Cancelled: the thread ends after the file that it reads. Raises InvalidFile for a folder that is not there or
+        cannot be read, and for a sub path that leads out of it; a file that is no conversation is among its faults.
         """
         folder = chosen_folder(self.folder, sub_path)
         if folder in self._read:
             await trio.lowlevel.checkpoint()
         else:
-            found = await trio.to_thread.run_sync(read_examples, folder, abandon_on_cancel=True)
+            found = await in_thread(partial(read_examples, folder))
             self._read.setdefault(folder, found)
         return self._read[folder]

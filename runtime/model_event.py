@@ -1,8 +1,6 @@
-"""Events of models: what their calls took, and what they are shown beside, or in place of, what was said."""
+"""Events of models: what their calls took, and what they are shown in place of what was said."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from .event import Event
 from .value import value
@@ -66,26 +64,3 @@ class SummaryFailed(Event):
     first: str
     upto: str
     problem: str
-
-
-@value
-class LessonsUsed(Event):
-    """Lessons of earlier conversations were found for a role's work, and its model is sent them from now on."""
-
-    role: str
-    post: str
-    query: str
-    lessons: tuple[tuple[str, float], ...]
-    """The id and the score of each, the best first."""
-    folder: str = ""
-    """The sub folder that they are of, if one was chosen."""
-
-
-@value
-class NoneGiven(Event):
-    """A role was to be given lessons or examples, and is given none, or not all, for this reason."""
-
-    role: str
-    post: str
-    what: Literal["lessons", "examples"]
-    reason: str

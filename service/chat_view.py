@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callboard.experience.event import NoneGiven
 from callboard.runtime import Receipt
 from callboard.runtime.draft import TEXT
 from callboard.runtime.event import (
@@ -23,7 +24,7 @@ from callboard.runtime.event import (
     WordsSettled,
     WorkAbandoned,
 )
-from callboard.runtime.model_event import ModelRetried, NoneGiven
+from callboard.runtime.model_event import ModelRetried
 
 from .chat_post import lines_of
 from .chat_screen import Draft, Line, Screen, Style

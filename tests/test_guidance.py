@@ -14,6 +14,8 @@ from trio.testing import MockClock
 
 from callboard.actors import CodeInterpreter, Planner, Role
 from callboard.actors.given import Given, given_in, is_note
+from callboard.actors.guidance import query_of
+from callboard.experience.event import LessonsUsed, NoneGiven
 from callboard.experience.example_folder import ExampleFolder, read_examples
 from callboard.experience.examples import Examples
 from callboard.experience.experience import Experience
@@ -30,7 +32,6 @@ from callboard.runtime.errors import ModelError, RoleFailed
 from callboard.runtime.event import Event
 from callboard.runtime.ids import Ids, create_id, current_ids
 from callboard.runtime.json_value import FrozenMapping
-from callboard.runtime.model_event import LessonsUsed, NoneGiven
 from callboard.runtime.opening import open_conversation
 from callboard.runtime.post import Marks, Post
 from callboard.runtime.round import Round
@@ -534,7 +535,7 @@ def test_examples_take_no_ids_of_the_conversation_that_needs_them(tmp_path: Path
     example("User", "Writer").save(tmp_path / "a.yaml")
     before = current_ids.set(Ids(lambda: 0))
     try:
-        assert len(read_examples(tmp_path).transcripts) == 1
+        assert len(read_examples(tmp_path, lambda: None).transcripts) == 1
         assert create_id("post") == "post-19700101-000000-00000000"
     finally:
         current_ids.reset(before)
@@ -572,3 +573,14 @@ def test_a_user_who_says_what_was_given_has_given_nothing() -> None:
     assert not is_note(said_by_user)
     assert not is_note(told_by_other)
     assert given_in((Round.create("q", post_list=[said_by_user, told_by_other]),), "Writer") == ()
+
+
+def test_the_words_of_a_query_are_those_since_the_request_in_whatever_round() -> None:
+    def told(message: str, to: str = "Writer") -> Post:
+        return Post.create(message, "User", to, marks=Marks(kind="intervention"))
+
+    asked = Post.create("Write.", "Planner", "Writer")
+    earlier = Round.create("q", post_list=[told("before"), asked, told("one"), told("for another", "Other")])
+    present = Round.create("r", post_list=[told("two"), told("three")])
+    assert query_of(asked, (earlier, present), "Writer") == "Write.\none\ntwo\nthree"
+    assert query_of(asked, (present,), "Writer") == "Write."
