@@ -228,6 +228,7 @@ async def test_a_role_cannot_drain_the_board_that_waits_for_it() -> None:
         assert (await (await board.start_conversation()).send("a")).message == "no"
 
 
+@pytest.mark.slow
 async def test_five_hundred_conversations_are_drained_in_one_go(autojump_clock: MockClock) -> None:
     async def work(post: Post, context: TurnContext) -> Post:
         await trio.sleep(int(post.message) / 10 + 0.1)

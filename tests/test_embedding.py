@@ -12,6 +12,7 @@ from callboard.runtime.event import DraftGrew, Event, EventsDropped, RoundEnded
 NAMES = ["trio, no host", "TrioHost, asyncio", "portal, asyncio", "BlockingHost", "portal, threads"]
 
 
+@pytest.mark.slow
 def test_every_program_has_a_row_and_a_ratio_where_it_has_a_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     embedding.main(["--smallest", "--runs", "1"])
     head, *rows = capsys.readouterr().out.splitlines()

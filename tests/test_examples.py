@@ -75,7 +75,8 @@ Late: Bolt, 5 days
 }
 
 PART = re.compile(r"^<!-- not run: a part of (\S+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MARKS = {"notebook": pytest.mark.slow}
+MARKS = {name: pytest.mark.slow for name in ("careful_agent", "notebook", "research_team", "task_types")}
+"""A process for each takes its time; one of them is run by default."""
 
 
 def start(*command: str) -> subprocess.Popen[str]:

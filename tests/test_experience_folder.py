@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from callboard.experience import resolve_folder
+from callboard.experience.folder import resolve_folder
 from callboard.runtime.errors import InvalidFile
 
 

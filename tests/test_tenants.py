@@ -357,6 +357,7 @@ async def all_cleaned_up(crowd: Crowd, before: tuple[int, int, int]) -> None:
     assert all(now <= was for now, was in zip(living(), before, strict=True)), f"{living()} after {before}"
 
 
+@pytest.mark.slow
 def test_no_tenant_starves_beside_one_that_opens_ten_times_as_many() -> None:
     async def main() -> None:
         before = living()
