@@ -224,7 +224,14 @@ def planner_step(request: ChatRequest) -> str:
     return to("User", "It is 42.") if is_found else to("CodeInterpreter", "6 * 7")
 
 
-@pytest.mark.parametrize("inject", [interrupt(1), interrupt(2), interrupt(2, times=2)], ids=["1", "2", "two"])
+@pytest.mark.parametrize(
+    "inject",
+    [
+        pytest.param(interrupt(1), id="1", marks=pytest.mark.slow),
+        pytest.param(interrupt(2), id="2", marks=pytest.mark.slow),
+        pytest.param(interrupt(2, times=2), id="two"),
+    ],
+)
 def test_planner_and_code_interpreter_survive_every_interruption(
     inject: Inject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_python_3_11_is_the_oldest() -> None:
     assert project()["requires-python"] == ">=3.11"
 
 
+@pytest.mark.slow
 def test_what_the_sources_import_is_declared() -> None:
     imported = {top for module in read_modules(ROOT).values() for _, top in absolute_imports(module.tree)}
     foreign = imported - sys.stdlib_module_names - {"callboard", "pytest"}  # pytest is there when it loads the plugin

@@ -358,7 +358,14 @@ async def test_one_planner_serves_two_conversations(autojump_clock: MockClock) -
     assert answers == {"left": "left", "right": "right"}
 
 
-@pytest.mark.parametrize("inject", [interrupt(1), interrupt(2), interrupt(1, times=2)], ids=["1", "2", "two"])
+@pytest.mark.parametrize(
+    "inject",
+    [
+        pytest.param(interrupt(1), id="1", marks=pytest.mark.slow),
+        pytest.param(interrupt(2), id="2", marks=pytest.mark.slow),
+        pytest.param(interrupt(1, times=2), id="two"),
+    ],
+)
 def test_a_planner_of_planners_survives_every_interruption(inject: Inject) -> None:
     def step(request: ChatRequest) -> str:
         last = request.messages[-1].content

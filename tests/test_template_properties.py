@@ -103,5 +103,6 @@ def test_what_is_read_at_all_is_filled_in_at_all(text: str, strings: dict[str, s
     except Exception as error:
         assert "text" in str(error)
         return
-    assert template.slots <= {"a"}
-    assert isinstance(template.render(**strings), str)
+    assert isinstance(template.render(**dict.fromkeys(template.slots, "")), str)
+    if template.slots <= strings.keys():
+        assert isinstance(template.render(**strings), str)

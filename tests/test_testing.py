@@ -110,6 +110,7 @@ def test_seeds_give_different_schedules() -> None:
     assert len({json.dumps(run_seeded(interrupted_transcript, seed)) for seed in range(10)}) > 1
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_in_every_process() -> None:
     running = []
     for hash_seed in ("1", "2"):
@@ -415,6 +416,7 @@ def test_a_memory_that_files_out_of_order_is_caught(monkeypatch: pytest.MonkeyPa
         count_moments(SCENARIOS["tools"])
 
 
+@pytest.mark.slow
 def test_a_report_says_who_was_about_to_run_and_what_went_on() -> None:
     report = every_interrupt_point(SCENARIOS["tools"])
     report.add(every_interrupt_point(SCENARIOS["a host that times out"]))
