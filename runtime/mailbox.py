@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import trio
-from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, Task, current_task, enable_ki_protection, reschedule, wait_task_rescheduled
 
 T = TypeVar("T")
 
@@ -90,6 +90,7 @@ class Mailbox(Generic[T]):
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
+    @enable_ki_protection  # as Subscription._wait
     async def get(self) -> T:
         """The next item. Always a checkpoint; cancelled: nothing was taken. Raises trio.EndOfChannel once closed."""
         if self._items:
@@ -148,6 +149,7 @@ class Mailbox(Generic[T]):
     def __repr__(self) -> str:
         return f"<Mailbox {len(self._items)} of {self._capacity}{' closed' if self.closed else ''}>"
 
+    @enable_ki_protection
     async def _wait_for_room(self, key: str, item: T) -> None:
         task = current_task()
         if self._senders is None:

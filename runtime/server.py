@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 import trio
-from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, Task, current_task, enable_ki_protection, reschedule, wait_task_rescheduled
 
 from .mailbox import Mailbox
 
@@ -46,6 +46,7 @@ class Server:
         self.scope: trio.CancelScope | None = None
         """Round the task that serves."""
 
+    @enable_ki_protection  # as Subscription._wait
     async def ask(self, question: object) -> Any:
         """The answer. Raises what answering raised, trio.ClosedResourceError once closed.
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import (
+    Abort,
+    RaiseCancelT,
+    Task,
+    current_task,
+    enable_ki_protection,
+    reschedule,
+    wait_task_rescheduled,
+)
 
 
 class Signal:
@@ -16,6 +24,7 @@ class Signal:
         self._tasks: tuple[Task, ...] = ()
         self._successor: Signal | None = None
 
+    @enable_ki_protection  # as Subscription._wait
     async def wait(self) -> None:
         """Until the next `fire`. Always a checkpoint. Cancelled: nothing happens."""
         task = current_task()
@@ -30,6 +39,7 @@ class Signal:
         self._tasks = (*self._tasks, task)
         await wait_task_rescheduled(abort)
 
+    @enable_ki_protection
     async def wait_through(self, on_cancelled: Callable[[], None]) -> None:
         """Until the next `fire`, even if cancelled; then `on_cancelled` is called in the step of the cancellation.
 

@@ -19,6 +19,7 @@ from trio.lowlevel import (
     checkpoint,
     checkpoint_if_cancelled,
     current_task,
+    enable_ki_protection,
     reschedule,
     wait_task_rescheduled,
 )
@@ -90,6 +91,7 @@ class Subscription(Generic[T]):
             self._minors -= 1
         return item
 
+    @enable_ki_protection  # Ctrl-C between noting the task and parking it would have trio wake a task that has ended
     async def _wait(self) -> None:
         if trio.current_time() < self._woken + LINGER:
             await _linger(self._woken + LINGER)

@@ -57,14 +57,24 @@ class PureDumper(_Writing, yaml.SafeDumper):
 class _Reading(SafeConstructor):
     """What both readers do: safe tags only, and a key that stands twice is an error."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._flattened: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # A mapping that others merge in is flattened for them too, and its own keys must hide what it merged before
+        # that: PyYAML would merge both, and take the hidden one.
+        if id(node) in self._flattened:
+            return
+        self._flattened.add(id(node))
         seen = set()
         for key, _ in node.value:
             name = (key.tag, str(key.value))
             if name in seen and key.tag != _MERGE:
                 raise ConstructorError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
             seen.add(name)
-        return super().construct_mapping(node, deep)
+        super().flatten_mapping(node)
+        node.value = [*{(key.tag, str(key.value)): (key, value) for key, value in node.value}.values()]
 
 
 class PureLoader(_Reading, yaml.SafeLoader):

@@ -19,7 +19,7 @@ PARAMETERS = 5
 TYPE_IGNORES = 4
 
 # Functions whose keyword-only parameters are options for users, which are not counted, as `path:name`.
-OPTIONS = {"runtime/tool.py:__init__"}
+OPTIONS = {"runtime/tool.py:__init__", "service/chat.py:hold_chat"}
 
 NO_NOUNS = {"utils", "util", "helpers", "helper", "common", "base", "manager"}
 SILENCED = re.compile(r"#\s*(type:\s*ignore|noqa)(?P<rules>\[[^]]*\]|:\s*[A-Z0-9, ]+)?\s*(?P<reason>[#(].*\w)?")
@@ -128,6 +128,26 @@ def test_runtime_hardly_silences_the_type_checker() -> None:
     found = {path: silencings(text) for path, text in sources(ROOT).items() if path.startswith("runtime/")}
     print({path: marks for path, marks in found.items() if marks})
     assert sum("type: ignore" in mark for marks in found.values() for mark in marks) <= TYPE_IGNORES
+
+
+def test_who_parks_is_out_of_reach_of_ctrl_c() -> None:
+    """KeyboardInterrupt between noting a task and parking it would leave a task to be woken that has ended."""
+    trees = {path: ast.parse(text) for path, text in sources(ROOT).items()}
+    parking = [(path, one) for path, tree in trees.items() for one in functions(tree) if parks(one)]
+    assert len(parking) >= 6
+    reached = [f"{path}:{one.name}" for path, one in parking if "enable_ki_protection" not in decorators(one)]
+    assert not reached
+
+
+def parks(function: Function) -> bool:
+    """Whether it waits by the means of trio's own primitives."""
+    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    return any(ast.unparse(called).endswith("wait_task_rescheduled") for called in calls)
+
+
+def decorators(function: Function) -> list[str]:
+    """What stands before it, as written."""
+    return [ast.unparse(decorator) for decorator in function.decorator_list]
 
 
 def test_the_options_left_out_of_the_count_exist() -> None:

@@ -127,6 +127,15 @@ def test_a_character_that_yaml_does_not_allow_is_refused_with_its_line(loader: A
 
 
 @both_loaders
+def test_a_mapping_that_merges_another_may_be_merged_itself(loader: Any) -> None:
+    text = "a: &a {x: 1, y: 1}\nq: {b: &b {<<: *a, x: 2}}\nc: {<<: *b}\nd: {<<: *b, y: 3}"
+    read = parse(text, loader)
+    assert (read["q"]["b"], read["c"], read["d"]) == ({"x": 2, "y": 1}, {"x": 2, "y": 1}, {"x": 2, "y": 3})
+    with pytest.raises(InvalidFile, match="stands twice"):
+        parse("a: &a {x: 1, x: 2}\nc: {<<: *a}", loader)
+
+
+@both_loaders
 def test_lists_in_lists_without_end_are_refused(loader: Any) -> None:
     with pytest.raises(InvalidFile, match="nest"):
         parse("[" * 1500, loader)
