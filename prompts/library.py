@@ -102,29 +102,3 @@ def _come_along() -> Mapping[str, Source]:
 
 packaged = Library()
 """The templates that come with callboard, and no others."""
-
-
-def template(name: str) -> str:
-    """The text of the packaged template of that name, without its last line end; raises as `Library.find`."""
-    return packaged.find(name).source.text.rstrip("\n")
-
-
-def fill(text: str, /, **slots: JsonValue) -> str:
-    """The text with each slot filled in; raises ValueError for a value without a slot too."""
-    return _filled(packaged.parse(text), slots)
-
-
-def fill_json(name: str, /, **values: JsonValue) -> str:
-    """The JSON text of a packaged JSON template; raises ValueError for a value without a slot too."""
-    found = packaged.find(name)
-    if not found.is_json:
-        raise ValueError(f"the template {name!r} is no JSON")
-    return _filled(found, values)
-
-
-def _filled(found: Template, values: Mapping[str, JsonValue]) -> str:
-    if unused := sorted(values.keys() - found.slots):
-        raise ValueError(
-            f"the template has no slot {', '.join(unused)}; it has {', '.join(sorted(found.slots)) or 'none'}"
-        )
-    return found.render(**values)

@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from callboard.prompts.library import packaged
 from callboard.runtime.actor import Actor
 from callboard.runtime.context import TurnContext
 from callboard.runtime.conversation import Conversation
@@ -121,3 +122,8 @@ def log(conversation: Conversation) -> list[str]:
 def cut_off(conversation: Conversation) -> list[str]:
     """What was interrupted in the middle: the text of every partial post."""
     return [post.message for post in posts(conversation) if post.marks.state == "partial" and post.message]
+
+
+def template(name: str) -> str:
+    """The text of a packaged template, without its last line end."""
+    return packaged.find(name).source.text.rstrip("\n")

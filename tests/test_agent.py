@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from callboard.actors import Agent, Echo
 from callboard.actors.kept_results import kept_results
-from callboard.prompts.library import packaged, template
+from callboard.prompts.library import packaged
 from callboard.prompts.reply_format import ReplyError
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.conversation import Conversation
@@ -27,6 +27,7 @@ from callboard.runtime.options import ConversationOptions
 from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
 from callboard.runtime.testing import Inject, Watch, every_interrupt_point, interrupt
 from callboard.runtime.tool import Report, Tool
+from tests.roles import template
 
 from .composing import extends
 from .test_role import lines, posts, said

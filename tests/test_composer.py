@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callboard.prompts.composer import Layout, compose
-from callboard.prompts.library import Library, template
+from callboard.prompts.library import Library
 from callboard.prompts.material import Aside, Material, Summary
 from callboard.runtime.chat_model import ImagePart, Message
 from callboard.runtime.post import Post
 from callboard.runtime.round import Round
+from tests.roles import template
 
 from .composing import POSTS, at, continues, extends, post
 

@@ -22,7 +22,6 @@ from callboard.experience.experience import Experience
 from callboard.experience.lesson_file import write_handcrafted
 from callboard.experience.pool import ExperiencePool
 from callboard.experience.pools import Pools
-from callboard.prompts.library import template
 from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import TurnContext
@@ -38,6 +37,7 @@ from callboard.runtime.round import Round
 from callboard.runtime.scripted_model import Reply, ScriptedModel
 from callboard.runtime.testing import Watch, every_interrupt_point, interrupt
 from callboard.runtime.transcript import Transcript
+from tests.roles import template
 
 from .composing import extends
 

@@ -12,7 +12,6 @@ from trio.testing import MockClock
 
 from callboard.actors import Echo, Planner
 from callboard.actors.planner import PlannerReply
-from callboard.prompts.library import template
 from callboard.prompts.reply_format import reply_schema
 from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest
@@ -24,6 +23,7 @@ from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel, Step
 from callboard.runtime.shared_memory import SharedMemoryEntry
 from callboard.runtime.testing import Inject, every_interrupt_point, interrupt
+from tests.roles import template
 
 from .scenarios import scenario
 from .test_role import LastMoment, lines, posts, said

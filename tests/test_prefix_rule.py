@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from callboard.actors import Planner, Role
-from callboard.prompts.library import template
 from callboard.runtime.actor import Actor
 from callboard.runtime.chat_model import ChatRequest
 from callboard.runtime.context import TurnContext
@@ -25,6 +24,7 @@ from callboard.runtime.scripted_model import Reply, ScriptedModel
 from callboard.runtime.testing import Watch, every_interrupt_point
 from callboard.runtime.testing import interrupt as injected
 from callboard.runtime.tool import Tool
+from tests.roles import template
 
 from .composing import continues, extends
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from callboard.actors.code_interpreter import CodeReply
 from callboard.actors.planner import PlannerReply
-from callboard.prompts.library import template
 from callboard.prompts.reply_format import (
     NEVER,
     NotBlank,
@@ -26,6 +25,7 @@ from callboard.runtime.attachment import Attachment, AttachmentType
 from callboard.runtime.json_value import thaw
 from callboard.runtime.post import Post
 from callboard.runtime.shared_memory import SharedMemoryEntry
+from tests.roles import template
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 TYPES = st.sampled_from([type for type in AttachmentType if type not in NEVER])

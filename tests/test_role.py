@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock
 
 from callboard.actors import Echo, Role
-from callboard.prompts.library import template
 from callboard.prompts.reply_format import MessageReply, ReplyError, reply_schema
 from callboard.runtime.chat_model import ChatRequest, Delta, RetryingDelta, TextDelta
 from callboard.runtime.context import TurnContext
@@ -25,6 +24,7 @@ from callboard.runtime.post import Post
 from callboard.runtime.scripted_model import Reply, ScriptedModel
 from callboard.runtime.streaming import Taken
 from callboard.runtime.testing import Watch, every_interrupt_point, interrupt
+from tests.roles import template
 
 
 def said(**members: str) -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from callboard.prompts.composer import compose
-from callboard.prompts.library import fill_json, template
+from callboard.prompts.library import packaged
 from callboard.prompts.material import Material
 from callboard.runtime.attachment import Attachment
 from callboard.runtime.chat_model import ImagePart, Message
@@ -13,6 +13,7 @@ from callboard.runtime.json_value import FrozenMapping
 from callboard.runtime.post import Post
 from callboard.runtime.round import Round
 from callboard.runtime.shared_memory import SharedMemoryEntry
+from tests.roles import template
 
 from .composing import at, post
 
@@ -72,7 +73,7 @@ def test_words_of_a_role_are_not_taken_for_the_users() -> None:
 
 
 def test_a_nudge_is_the_template() -> None:
-    assert said(post("User > Planner", kind="nudge")) == [("user", fill_json("fw.msg_nudge"))]
+    assert said(post("User > Planner", kind="nudge")) == [("user", packaged.render("fw.msg_nudge"))]
 
 
 def test_what_another_role_says_begins_with_its_name() -> None:
@@ -310,7 +311,7 @@ def test_another_roles_words_cancel_the_plan_too() -> None:
 
 def test_a_nudge_leaves_the_plan_as_it_is() -> None:
     nudge = post("User > Planner", kind="nudge", words="words-1")
-    assert said(ASK, nudge)[-1][1] == fill_json("fw.msg_nudge")
+    assert said(ASK, nudge)[-1][1] == packaged.render("fw.msg_nudge")
     assert CANCELLED in str(told(ASK, nudge, WORDS))
 
 
